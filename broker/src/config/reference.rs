@@ -12,7 +12,8 @@ Made of the table in `broker/src/config/table.rs` by `millrace config reference`
 A node reads, each over the one before: its defaults, the file of `--config`, the flags of the command line (`--set KEY=VALUE` for
 any setting). The file is TOML with Kafka's names, quoted (`\"log.segment.bytes\" = \"1GiB\"`), plain (`log.segment.bytes = \"1GiB\"`) or
 as tables (`[log.segment]` and `bytes = \"1GiB\"`); a file whose name ends in `.properties` is read as Apache Kafka's own
-`server.properties`. `millrace config check FILE` reports every mistake at once.
+`server.properties`. Names must stand in quotes where one starts with another, as `max.connections` and `max.connections.per.ip` do.
+`millrace config check FILE` reports every mistake at once.
 
 Sizes may be written as numbers of bytes or with `KiB`, `MiB`, `GiB`, `TiB` (1024) or `kB`, `MB`, `GB`, `TB` (1000); times as numbers in the unit of
 the name or with `ms`, `s`, `min`, `h`, `d`, `w`.

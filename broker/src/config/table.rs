@@ -1,7 +1,7 @@
 //! The table of settings: every key that a configuration may hold, in one place.
 //! Parsing, bounds, DescribeConfigs, `--help-config` and `docs/configuration.md` are all made of it.
 //!
-//! 1. No key is a dotted prefix of another, so that nested TOML tables always work.
+//! 1. No key is a dotted prefix of another, so that nested TOML tables work; Kafka's `max.connections` is the exception.
 //! 2. A default lies within its own bounds, and its text form parses back to it.
 
 use std::path::PathBuf;

@@ -17,7 +17,7 @@ pub(super) fn read(file: &str, text: &str) -> (Vec<Entry>, Vec<Mistake>) {
             place: place(error.span().map_or(0, |span| span.start)),
             key: None,
             what: format!("this is not TOML: {}", error.message()),
-            cure: "write key = value, with text in \"quotes\"".to_owned(),
+            cure: cure(error.message()).to_owned(),
         })
         .collect();
     let mut found = Vec::new();
@@ -25,6 +25,14 @@ pub(super) fn read(file: &str, text: &str) -> (Vec<Entry>, Vec<Mistake>) {
     found.sort_by_key(|(position, ..)| *position);
     let entry = |(position, key, raw)| Entry { key, raw, place: place(position) };
     (found.into_iter().map(entry).collect(), mistakes)
+}
+
+fn cure(message: &str) -> &'static str {
+    if message.contains("duplicate") || message.contains("extend") {
+        "set each key once, and put names in quotes where one starts with another, as \"max.connections\" = 1000"
+    } else {
+        "write key = value, with text in \"quotes\""
+    }
 }
 
 /// The line, from 1, of a byte position.
