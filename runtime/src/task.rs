@@ -1,0 +1,76 @@
+//! Tasks of a shard in two queues; a panicking task aborts the process (`panic = "abort"` in every profile).
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::world::{self, World};
+
+/// A task queue of a shard, with its share of the processor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Queue {
+    /// What a client waits for: 1000 shares, looked at every 500 µs.
+    Request,
+    /// What must not starve requests (segment writing, retention, recovery): 100 shares.
+    Background,
+}
+
+/// Runs `future` on this shard in the caller's queue. Dropping the handle detaches the task.
+pub fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> JoinHandle<T> {
+    match world::current() {
+        World::Real(_) => JoinHandle(Inner::Real(glommio::spawn_local(future).detach())),
+    }
+}
+
+/// Runs `future` on this shard in `queue`. Dropping the handle detaches the task.
+pub fn spawn_in<T: 'static>(queue: Queue, future: impl Future<Output = T> + 'static) -> JoinHandle<T> {
+    match world::current() {
+        World::Real(shard) => JoinHandle(Inner::Real(shard.spawn_in(queue, future))),
+    }
+}
+
+/// Awaits a task's output: `None` when the task was cancelled.
+pub struct JoinHandle<T>(Inner<T>);
+
+enum Inner<T> {
+    Real(glommio::task::JoinHandle<T>),
+}
+
+impl<T> JoinHandle<T> {
+    /// Drops the task's future at its next turn; no effect once it has finished.
+    pub fn cancel(self) {
+        match self.0 {
+            Inner::Real(handle) => handle.cancel(),
+        }
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        match &mut self.get_mut().0 {
+            Inner::Real(handle) => Pin::new(handle).poll(cx),
+        }
+    }
+}
+
+/// Lets the other tasks of this queue run first.
+pub async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// A cooperative point for long loops: yields only when this queue has used its turn.
+pub async fn yield_if_needed() {
+    match world::current() {
+        World::Real(_) => glommio::yield_if_needed().await,
+    }
+}
