@@ -10,6 +10,7 @@ mod api_key;
 mod error_code;
 pub mod frame;
 pub mod messages;
+pub mod record;
 mod records;
 mod str;
 mod uuid;
