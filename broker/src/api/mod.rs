@@ -1,0 +1,32 @@
+//! The Kafka APIs: one file each, and the registry that routes requests to them and answers ApiVersions.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `call` | what a handler gets and gives back: `Call`, `Reply`, the `Api` trait |
+//! | `registry` | the table of APIs |
+//! | `common` | what several APIs need |
+//! | one file per API | its checks, its split by partition, its answer |
+
+// A handler may promise more than the trait asks for: an answer always, where the trait allows for none.
+#![allow(refining_impl_trait)]
+
+pub(crate) mod api_versions;
+mod call;
+mod common;
+mod create_partitions;
+mod create_topics;
+mod delete_records;
+mod delete_topics;
+mod describe_cluster;
+mod describe_configs;
+mod describe_topic_partitions;
+pub(crate) mod fetch;
+mod init_producer_id;
+mod list_offsets;
+mod metadata;
+mod offset_for_leader_epoch;
+mod produce;
+pub mod registry;
+
+pub(crate) use call::{Answer, Frame};
+pub use call::{Api, Call, Held, Reply};

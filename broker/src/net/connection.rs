@@ -1,0 +1,225 @@
+//! One connection: frames in, responses out in the order of their requests.
+//!
+//! Owns: the task of a connection, its queue of requests in flight.
+//! Does not own: which connections there may be (`connections`), what a request means (`api`).
+//! Invariants:
+//! I1 responses leave in the order in which their requests arrived.
+//! I2 no more than `IN_FLIGHT_MAX` requests run at once; reading stops there, so that a peer that does not read its responses
+//!    is not read either.
+//! I3 the memory of a request stays charged until its response is written.
+
+use super::dispatch::dispatch;
+use super::frame_reader::{Arrival, FrameReader, ReadEnd};
+use crate::api::{Answer, Held, Reply};
+use crate::api::registry::Entry;
+use crate::shard::Shard;
+use bytes::Bytes;
+use futures::future::{self, Either, FutureExt};
+use futures::stream::{FuturesOrdered, StreamExt};
+use runtime::net::{TcpStream, WriteHalf};
+use runtime::sync::Event;
+use runtime::time::{self, Instant};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// Requests of one connection that run at once.
+const IN_FLIGHT_MAX: usize = 128;
+/// Responses that are ready at once leave in one write, up to this many bytes.
+const WRITE_LEN_MAX: usize = 1 << 20;
+
+/// What a request may know of its connection.
+#[derive(Debug)]
+pub struct ConnectionInfo {
+    /// Number of the connection on its shard.
+    pub id: u64,
+    /// The client's address.
+    pub peer: SocketAddr,
+    /// Position of the listener in the configuration.
+    pub listener: usize,
+}
+
+/// A connection as its own task and the sweep see it.
+pub(super) struct Connection {
+    pub(super) info: Rc<ConnectionInfo>,
+    pub(super) arrival: Arrival,
+    last_active: Cell<Instant>,
+    in_flight: Cell<usize>,
+    writing: Cell<bool>,
+    /// Requests that the reader has started and the writer has not taken yet.
+    started: RefCell<Vec<InFlight>>,
+    /// A request was started, or no further one will be.
+    reader_moved: Event,
+    /// A response was written.
+    writer_moved: Event,
+    reading_ended: Cell<bool>,
+    /// Asks the reader to stop after the frame at hand.
+    stop: Event,
+    stopping: Cell<bool>,
+}
+
+struct InFlight {
+    answer: Answer,
+    held: Held,
+    entry: &'static Entry,
+    since: Instant,
+}
+
+struct Finished {
+    reply: Reply<Vec<Bytes>>,
+    held: Held,
+    entry: &'static Entry,
+    since: Instant,
+}
+
+impl Future for InFlight {
+    type Output = Finished;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finished> {
+        let this = &mut *self;
+        this.answer.as_mut().poll(cx).map(|reply| Finished {
+            reply,
+            held: this.held.clone(),
+            entry: this.entry,
+            since: this.since,
+        })
+    }
+}
+
+impl Connection {
+    pub(super) fn new(info: ConnectionInfo) -> Connection {
+        Connection {
+            info: Rc::new(info),
+            arrival: Arrival::default(),
+            last_active: Cell::new(time::now()),
+            in_flight: Cell::new(0),
+            writing: Cell::new(false),
+            started: RefCell::default(),
+            reader_moved: Event::new(),
+            writer_moved: Event::new(),
+            reading_ended: Cell::new(false),
+            stop: Event::new(),
+            stopping: Cell::new(false),
+        }
+    }
+
+    /// How long nothing has moved, if nothing is being worked on; a client that does not read counts as idle.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        let waits_for_us = self.in_flight.get() > 0 && !self.writing.get();
+        (!waits_for_us).then(|| self.last_active.get().elapsed())
+    }
+
+    /// Ends the connection once what is in flight is answered.
+    pub(super) fn begin_stop(&self) {
+        self.stopping.set(true);
+        self.stop.notify_all();
+    }
+
+    fn touch(&self) {
+        self.last_active.set(time::now());
+    }
+
+    /// Serves the connection to its end.
+    pub(super) async fn serve(&self, shard: &Rc<Shard>, stream: TcpStream) {
+        let (read, write) = stream.into_split();
+        let frame_len_max = usize::try_from(shard.config.socket_request_max_bytes).unwrap_or(0);
+        let reader = FrameReader::new(read, shard.request_memory.clone(), frame_len_max);
+        let mut writing = pin!(self.write_responses(shard, write));
+        let reading = pin!(self.read_requests(shard, reader));
+        // The writer ends when a response asks for it or a write fails; the reader ends first otherwise, and then what is in
+        // flight is still answered.
+        if let Either::Right(_) = future::select(writing.as_mut(), reading).await {
+            self.reading_ended.set(true);
+            self.reader_moved.notify_all();
+            writing.await;
+        }
+    }
+
+    async fn read_requests(&self, shard: &Rc<Shard>, mut reader: FrameReader) {
+        loop {
+            while self.in_flight.get() >= IN_FLIGHT_MAX {
+                self.writer_moved.wait().await;
+            }
+            let stop = self.stop.listen();
+            if self.stopping.get() {
+                return;
+            }
+            let frame = match future::select(pin!(reader.next(&self.arrival, || self.touch())), stop).await {
+                Either::Left((Ok(frame), _)) => frame,
+                Either::Left((Err(end), _)) => {
+                    if let ReadEnd::Size(_) = end {
+                        tracing::info!(reason = %end, peer = %self.info.peer, "closing a connection");
+                    }
+                    return;
+                }
+                Either::Right(_) => return,
+            };
+            shard.metrics.bytes_in.add(frame.bytes.len());
+            let held = Held::new(frame.permits);
+            let Some((entry, answer)) = dispatch(shard, &self.info, &held, frame.bytes) else { return };
+            self.in_flight.set(self.in_flight.get() + 1);
+            self.started.borrow_mut().push(InFlight { answer, held, entry, since: time::now() });
+            self.reader_moved.notify_all();
+        }
+    }
+
+    async fn write_responses(&self, shard: &Rc<Shard>, mut half: WriteHalf) {
+        let mut running = FuturesOrdered::new();
+        while let Some(first) = self.next_finished(&mut running).await {
+            let mut close = false;
+            let mut chunks = Vec::new();
+            let mut len = 0;
+            let mut done = Vec::new();
+            let mut next = Some(first);
+            while let Some(finished) = next {
+                shard.metrics.request(finished.entry.key, finished.since.elapsed());
+                done.push(finished.held);
+                match finished.reply {
+                    Reply::Response(response) => {
+                        len += response.iter().map(Bytes::len).sum::<usize>();
+                        chunks.extend(response);
+                    }
+                    Reply::Nothing => {}
+                    Reply::Close => close = true,
+                }
+                next = if close || len >= WRITE_LEN_MAX { None } else { running.next().now_or_never().flatten() };
+            }
+            shard.metrics.bytes_out.add(len);
+            if !chunks.is_empty() {
+                self.writing.set(true);
+                let written = half.write_all(chunks).await;
+                self.writing.set(false);
+                if written.is_err() {
+                    return;
+                }
+            }
+            self.touch();
+            self.in_flight.set(self.in_flight.get() - done.len());
+            self.writer_moved.notify_all();
+            if close {
+                break;
+            }
+        }
+        half.shutdown().await;
+    }
+
+    /// The next response in order; none when the reader has ended and everything is answered.
+    async fn next_finished(&self, running: &mut FuturesOrdered<InFlight>) -> Option<Finished> {
+        loop {
+            let moved = self.reader_moved.listen();
+            running.extend(self.started.borrow_mut().drain(..));
+            if running.is_empty() {
+                if self.reading_ended.get() {
+                    return None;
+                }
+                moved.await;
+            } else if let Either::Left((finished, _)) = future::select(running.next(), moved).await {
+                return finished;
+            }
+        }
+    }
+}
