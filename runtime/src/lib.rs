@@ -22,6 +22,7 @@ pub mod random;
 mod real;
 pub mod shard;
 pub mod signal;
+pub mod sim;
 pub mod sync;
 pub mod task;
 pub mod thread;

@@ -14,6 +14,7 @@ pub fn u64() -> u64 {
 pub fn fill(bytes: &mut [u8]) {
     match world::try_current() {
         Some(World::Real(_)) | None => real::entropy::fill(bytes),
+        Some(World::Sim(shard)) => shard.random.fill(bytes),
     }
 }
 

@@ -29,6 +29,7 @@ impl fmt::Display for ShardId {
 pub fn current() -> ShardId {
     match world::current() {
         World::Real(shard) => shard.id,
+        World::Sim(shard) => shard.id,
     }
 }
 
@@ -160,7 +161,8 @@ where
         if told.is_err() || go_receiver.recv().is_err() {
             return; // another shard could not start
         }
-        let outcome = catch_unwind(AssertUnwindSafe(|| real::run(&executor, id, main(seed))));
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| real::run(&executor, id, async move { main(seed).await })));
         // Nobody listens when the process no longer waits for its shards.
         let _ = ended.send(outcome);
     };

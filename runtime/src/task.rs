@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::sim::SimJoin;
 use crate::world::{self, World};
 
 /// A task queue of a shard, with its share of the processor.
@@ -19,6 +20,9 @@ pub enum Queue {
 pub fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> JoinHandle<T> {
     match world::current() {
         World::Real(_) => JoinHandle(Inner::Real(glommio::spawn_local(future).detach())),
+        World::Sim(shard) => {
+            JoinHandle(Inner::Sim(SimJoin::spawn(&shard, shard.core.current_queue(), future)))
+        }
     }
 }
 
@@ -26,6 +30,7 @@ pub fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> JoinHandl
 pub fn spawn_in<T: 'static>(queue: Queue, future: impl Future<Output = T> + 'static) -> JoinHandle<T> {
     match world::current() {
         World::Real(shard) => JoinHandle(Inner::Real(shard.spawn_in(queue, future))),
+        World::Sim(shard) => JoinHandle(Inner::Sim(SimJoin::spawn(&shard, queue, future))),
     }
 }
 
@@ -34,13 +39,19 @@ pub struct JoinHandle<T>(Inner<T>);
 
 enum Inner<T> {
     Real(glommio::task::JoinHandle<T>),
+    Sim(SimJoin<T>),
 }
 
 impl<T> JoinHandle<T> {
+    pub(crate) fn from_sim(join: SimJoin<T>) -> Self {
+        Self(Inner::Sim(join))
+    }
+
     /// Drops the task's future at its next turn; no effect once it has finished.
     pub fn cancel(self) {
         match self.0 {
             Inner::Real(handle) => handle.cancel(),
+            Inner::Sim(join) => join.cancel(),
         }
     }
 }
@@ -51,6 +62,7 @@ impl<T> Future for JoinHandle<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         match &mut self.get_mut().0 {
             Inner::Real(handle) => Pin::new(handle).poll(cx),
+            Inner::Sim(join) => Pin::new(join).poll(cx),
         }
     }
 }
@@ -72,5 +84,10 @@ pub async fn yield_now() {
 pub async fn yield_if_needed() {
     match world::current() {
         World::Real(_) => glommio::yield_if_needed().await,
+        World::Sim(shard) => {
+            if shard.core.draws_yield() {
+                yield_now().await;
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::real;
+use crate::sim::SimSleep;
 use crate::world::{self, World};
 
 /// A point on the current world's monotonic clock, in nanoseconds since the process (or the simulation) began.
@@ -19,7 +20,6 @@ impl Instant {
         Self(nanos)
     }
 
-    #[allow(dead_code)]
     pub(crate) const fn as_nanos(self) -> u64 {
         self.0
     }
@@ -58,7 +58,6 @@ impl Sub<Duration> for Instant {
 }
 
 fn saturating_nanos(duration: Duration) -> u64 {
-    #[allow(dead_code)]
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -66,6 +65,7 @@ fn saturating_nanos(duration: Duration) -> u64 {
 pub fn now() -> Instant {
     match world::try_current() {
         Some(World::Real(_)) | None => real::clock::now(),
+        Some(World::Sim(shard)) => shard.core.now(),
     }
 }
 
@@ -73,6 +73,7 @@ pub fn now() -> Instant {
 pub fn wall_ms() -> i64 {
     match world::try_current() {
         Some(World::Real(_)) | None => real::clock::wall_ms(),
+        Some(World::Sim(shard)) => shard.wall_ms(),
     }
 }
 
@@ -91,7 +92,7 @@ pub async fn sleep_until(deadline: Instant) {
 /// # Errors
 /// [`Elapsed`] if the time ran out first; `future` is dropped then.
 pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Output, Elapsed> {
-    let deadline = now() + duration;
+    let deadline = now() + given(duration);
     let mut future = pin!(future);
     // Made only when needed: a future that is ready at once never touches the timer wheel.
     let mut sleep = None;
@@ -103,6 +104,17 @@ pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Outp
         Pin::new(sleep).poll(cx).map(|()| Err(Elapsed))
     })
     .await
+}
+
+/// The time that a timeout of `duration` gives: less, now and then, in a simulation that is told so.
+fn given(duration: Duration) -> Duration {
+    match world::current() {
+        World::Real(_) => duration,
+        World::Sim(shard) => match shard.core.draws_early_timeout() {
+            Some(permille) => duration / 1000 * permille as u32,
+            None => duration,
+        },
+    }
 }
 
 /// The time given to [`timeout`] ran out.
@@ -119,12 +131,14 @@ impl std::error::Error for Elapsed {}
 
 enum Sleep {
     Real(glommio::timer::Timer),
+    Sim(SimSleep),
 }
 
 impl Sleep {
     fn until(deadline: Instant) -> Self {
         match world::current() {
             World::Real(_) => Sleep::Real(glommio::timer::Timer::new(deadline.duration_since(now()))),
+            World::Sim(shard) => Sleep::Sim(SimSleep::until(&shard.core, deadline)),
         }
     }
 }
@@ -135,6 +149,7 @@ impl Future for Sleep {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match self.get_mut() {
             Sleep::Real(timer) => Pin::new(timer).poll(cx).map(|_| ()),
+            Sleep::Sim(sleep) => Pin::new(sleep).poll(cx),
         }
     }
 }

@@ -1,19 +1,23 @@
 //! Which world the running task lives in: a thread-local set by whoever polls it.
 //!
 //! Invariants:
-//! 1. On a shard's thread the world is set for the whole life of its executor.
+//! 1. On a shard's thread the world is set for the whole life of its executor; in a simulation, while a task is polled
+//!    or dropped.
 //! 2. A foreign thread has no world: clock, randomness and mailboxes work there, everything else panics.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::real::RealShard;
+use crate::sim::SimShard;
 
 /// The world of the current task.
 #[derive(Clone)]
 pub(crate) enum World {
     /// A glommio executor.
     Real(Rc<RealShard>),
+    /// A simulated shard or client.
+    Sim(Rc<SimShard>),
 }
 
 thread_local! {

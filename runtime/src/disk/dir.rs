@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::{AlignedBuf, BLOCK_BYTES, File, OpenMode};
 use crate::real;
+use crate::sim;
 use crate::world::{self, World};
 
 /// One name in a directory.
@@ -27,6 +28,7 @@ pub struct DirEntry {
 pub async fn create_dir_all(path: &Path) -> io::Result<()> {
     match world::current() {
         World::Real(shard) => real::disk::create_dir_all(&shard, path).await,
+        World::Sim(shard) => sim::disk::create_dir_all(&shard, path).await,
     }
 }
 
@@ -37,6 +39,7 @@ pub async fn create_dir_all(path: &Path) -> io::Result<()> {
 pub async fn remove_file(path: &Path) -> io::Result<()> {
     match world::current() {
         World::Real(shard) => real::disk::remove_file(&shard, path).await,
+        World::Sim(shard) => sim::disk::remove_file(&shard, path).await,
     }
 }
 
@@ -47,6 +50,7 @@ pub async fn remove_file(path: &Path) -> io::Result<()> {
 pub async fn remove_dir_all(path: &Path) -> io::Result<()> {
     match world::current() {
         World::Real(shard) => real::disk::remove_dir_all(&shard, path).await,
+        World::Sim(shard) => sim::disk::remove_dir_all(&shard, path).await,
     }
 }
 
@@ -57,6 +61,7 @@ pub async fn remove_dir_all(path: &Path) -> io::Result<()> {
 pub async fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match world::current() {
         World::Real(shard) => real::disk::rename(&shard, from, to).await,
+        World::Sim(shard) => sim::disk::rename(&shard, from, to).await,
     }
 }
 
@@ -64,6 +69,7 @@ pub async fn rename(from: &Path, to: &Path) -> io::Result<()> {
 pub async fn exists(path: &Path) -> bool {
     match world::current() {
         World::Real(shard) => real::disk::exists(&shard, path).await,
+        World::Sim(shard) => sim::disk::exists(&shard, path).await,
     }
 }
 
@@ -74,6 +80,7 @@ pub async fn exists(path: &Path) -> bool {
 pub async fn sync_dir(path: &Path) -> io::Result<()> {
     match world::current() {
         World::Real(shard) => real::disk::sync_dir(&shard, path).await,
+        World::Sim(shard) => sim::disk::sync_dir(&shard, path).await,
     }
 }
 
@@ -84,6 +91,7 @@ pub async fn sync_dir(path: &Path) -> io::Result<()> {
 pub async fn read_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
     match world::current() {
         World::Real(shard) => real::disk::read_dir(&shard, path).await,
+        World::Sim(shard) => sim::disk::read_dir(&shard, path).await,
     }
 }
 
@@ -94,6 +102,7 @@ pub async fn read_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
 pub async fn free_space(path: &Path) -> io::Result<u64> {
     match world::current() {
         World::Real(shard) => real::disk::free_space(&shard, path).await,
+        World::Sim(shard) => sim::disk::free_space(&shard, path).await,
     }
 }
 

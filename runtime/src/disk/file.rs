@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::{AlignedBuf, BLOCK_BYTES};
 use crate::real::disk::RealFile;
+use crate::sim::disk::SimFile;
 use crate::world::{self, World};
 
 /// How a file is opened. All modes read; all but `Read` write as well.
@@ -30,6 +31,7 @@ pub struct File(Inner);
 #[derive(Clone)]
 enum Inner {
     Real(Rc<RealFile>),
+    Sim(Rc<SimFile>),
 }
 
 impl File {
@@ -54,6 +56,9 @@ impl File {
             World::Real(shard) => {
                 Ok(File(Inner::Real(Rc::new(RealFile::open(&shard, path, mode, dsync).await?))))
             }
+            World::Sim(shard) => {
+                Ok(File(Inner::Sim(Rc::new(SimFile::open(&shard, path, mode, dsync).await?))))
+            }
         }
     }
 
@@ -68,6 +73,7 @@ impl File {
         assert!(position.is_multiple_of(BLOCK_BYTES as u64), "writes are aligned, not at {position}");
         match &self.0 {
             Inner::Real(file) => file.write_at(position, buf).await,
+            Inner::Sim(file) => file.write_at(position, buf).await,
         }
     }
 
@@ -78,6 +84,7 @@ impl File {
     pub async fn read_at(&self, position: u64, len: usize) -> io::Result<Bytes> {
         match &self.0 {
             Inner::Real(file) => file.read_at(position, len).await,
+            Inner::Sim(file) => file.read_at(position, len).await,
         }
     }
 
@@ -88,6 +95,7 @@ impl File {
     pub async fn sync_data(&self) -> io::Result<()> {
         match &self.0 {
             Inner::Real(file) => file.sync_data().await,
+            Inner::Sim(file) => file.sync_data().await,
         }
     }
 
@@ -103,6 +111,7 @@ impl File {
         );
         match &self.0 {
             Inner::Real(file) => file.allocate_zeroed(len).await,
+            Inner::Sim(file) => file.allocate_zeroed(len).await,
         }
     }
 
@@ -113,6 +122,7 @@ impl File {
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         match &self.0 {
             Inner::Real(file) => file.set_len(len).await,
+            Inner::Sim(file) => file.set_len(len).await,
         }
     }
 
@@ -123,6 +133,7 @@ impl File {
     pub async fn len(&self) -> io::Result<u64> {
         match &self.0 {
             Inner::Real(file) => file.len(),
+            Inner::Sim(file) => Ok(file.len()),
         }
     }
 
@@ -144,6 +155,7 @@ impl File {
                 Ok(file) => file.close().await,
                 Err(_) => Ok(()),
             },
+            Inner::Sim(_) => Ok(()),
         }
     }
 
@@ -151,6 +163,7 @@ impl File {
     pub fn path(&self) -> &Path {
         match &self.0 {
             Inner::Real(file) => file.path(),
+            Inner::Sim(file) => file.path(),
         }
     }
 }

@@ -4,17 +4,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::real;
+use crate::sim;
 use crate::world::{self, World};
 
 /// Holds a directory for this process; dropping gives it back.
-#[derive(Debug)]
 pub struct DirLock {
     _held: Held,
 }
 
-#[derive(Debug)]
 enum Held {
     Real { _file: std::fs::File },
+    Sim { _lock: sim::disk::SimDirLock },
 }
 
 /// Why a directory could not be locked.
@@ -42,6 +42,9 @@ pub fn lock_dir(path: &Path) -> Result<DirLock, LockError> {
     match world::try_current() {
         Some(World::Real(_)) | None => {
             Ok(DirLock { _held: Held::Real { _file: real::disk::lock_dir(path)? } })
+        }
+        Some(World::Sim(shard)) => {
+            Ok(DirLock { _held: Held::Sim { _lock: sim::disk::lock_dir(&shard, path)? } })
         }
     }
 }

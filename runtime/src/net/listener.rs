@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use super::TcpStream;
 use crate::real::net::RealListener;
+use crate::sim::net::{self as sim_net, SimListener};
 use crate::world::{self, World};
 
 /// A listening socket of one shard. Several shards may bind the same address; the kernel spreads connections over them.
@@ -12,6 +13,7 @@ pub struct TcpListener(Inner);
 
 enum Inner {
     Real(RealListener),
+    Sim(SimListener),
 }
 
 /// Tells whether the shards may bind `addr`, and resolves port 0 to a free port. Call it before they start: sockets with
@@ -22,6 +24,7 @@ enum Inner {
 pub fn probe(addr: SocketAddr) -> io::Result<SocketAddr> {
     match world::try_current() {
         Some(World::Real(_)) | None => std::net::TcpListener::bind(addr)?.local_addr(),
+        Some(World::Sim(shard)) => sim_net::probe(&shard, addr),
     }
 }
 
@@ -33,6 +36,7 @@ impl TcpListener {
     pub fn bind(addr: SocketAddr) -> io::Result<Self> {
         match world::current() {
             World::Real(_) => Ok(Self(Inner::Real(RealListener::bind(addr)?))),
+            World::Sim(shard) => Ok(Self(Inner::Sim(SimListener::bind(&shard, addr)?))),
         }
     }
 
@@ -43,6 +47,7 @@ impl TcpListener {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match &self.0 {
             Inner::Real(listener) => listener.local_addr(),
+            Inner::Sim(listener) => Ok(listener.local_addr()),
         }
     }
 
@@ -53,6 +58,7 @@ impl TcpListener {
     pub async fn accept(&self) -> io::Result<TcpStream> {
         match &self.0 {
             Inner::Real(listener) => Ok(TcpStream::from_real(listener.accept().await?)),
+            Inner::Sim(listener) => Ok(TcpStream::from_sim(listener.accept().await)),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use bytes::{Bytes, BytesMut};
 
 use crate::real::net::{RealReader, RealStream, RealWriter};
+use crate::sim::net::{SimReader, SimStream, SimWriter};
 use crate::world::{self, World};
 
 /// What [`ReadHalf::read`] reserves when the buffer has no spare capacity.
@@ -16,11 +17,16 @@ pub struct TcpStream(Inner);
 
 enum Inner {
     Real(RealStream),
+    Sim(SimStream),
 }
 
 impl TcpStream {
     pub(crate) fn from_real(stream: RealStream) -> Self {
         Self(Inner::Real(stream))
+    }
+
+    pub(crate) fn from_sim(stream: SimStream) -> Self {
+        Self(Inner::Sim(stream))
     }
 
     /// Connects to `addr`.
@@ -30,6 +36,7 @@ impl TcpStream {
     pub async fn connect(addr: SocketAddr) -> io::Result<Self> {
         match world::current() {
             World::Real(_) => Ok(Self::from_real(RealStream::connect(addr).await?)),
+            World::Sim(shard) => Ok(Self::from_sim(SimStream::connect(&shard, addr).await?)),
         }
     }
 
@@ -40,6 +47,7 @@ impl TcpStream {
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         match &self.0 {
             Inner::Real(stream) => stream.set_nodelay(nodelay),
+            Inner::Sim(_) => Ok(()),
         }
     }
 
@@ -50,6 +58,7 @@ impl TcpStream {
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match &self.0 {
             Inner::Real(stream) => stream.peer_addr(),
+            Inner::Sim(stream) => Ok(stream.peer_addr()),
         }
     }
 
@@ -60,6 +69,7 @@ impl TcpStream {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match &self.0 {
             Inner::Real(stream) => stream.local_addr(),
+            Inner::Sim(stream) => Ok(stream.local_addr()),
         }
     }
 
@@ -70,6 +80,10 @@ impl TcpStream {
                 let (reader, writer) = stream.into_split();
                 (ReadHalf(Reading::Real(reader)), WriteHalf(Writing::Real(writer)))
             }
+            Inner::Sim(stream) => {
+                let (reader, writer) = stream.into_split();
+                (ReadHalf(Reading::Sim(reader)), WriteHalf(Writing::Sim(writer)))
+            }
         }
     }
 }
@@ -79,6 +93,7 @@ pub struct ReadHalf(Reading);
 
 enum Reading {
     Real(RealReader),
+    Sim(SimReader),
 }
 
 impl ReadHalf {
@@ -93,6 +108,7 @@ impl ReadHalf {
         }
         match &mut self.0 {
             Reading::Real(reader) => reader.read(buf).await,
+            Reading::Sim(reader) => reader.read(buf).await,
         }
     }
 }
@@ -102,6 +118,7 @@ pub struct WriteHalf(Writing);
 
 enum Writing {
     Real(RealWriter),
+    Sim(SimWriter),
 }
 
 impl WriteHalf {
@@ -113,6 +130,7 @@ impl WriteHalf {
     pub async fn write_all(&mut self, chunks: Vec<Bytes>) -> io::Result<()> {
         match &mut self.0 {
             Writing::Real(writer) => writer.write_all(chunks).await,
+            Writing::Sim(writer) => writer.write_all(chunks).await,
         }
     }
 
@@ -120,6 +138,7 @@ impl WriteHalf {
     pub async fn shutdown(&mut self) {
         match &mut self.0 {
             Writing::Real(writer) => writer.shutdown(),
+            Writing::Sim(writer) => writer.shutdown(),
         }
     }
 }

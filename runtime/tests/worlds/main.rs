@@ -2,6 +2,9 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use runtime::sim::{Sim, SimConfig};
 
 mod disk;
 mod net;
@@ -13,6 +16,19 @@ fn real<Fut: Future<Output = ()> + 'static>(body: fn(PathBuf) -> Fut) {
     runtime::shard::block_on_one(body(dir.path().to_owned()));
 }
 
+/// Runs `body` in simulated worlds of several seeds, with an empty directory on a simulated disk.
+fn simulated<Fut: Future<Output = ()> + 'static>(body: fn(PathBuf) -> Fut) {
+    for seed in 0..10 {
+        let sim = Sim::new(seed, SimConfig::default());
+        let ended = sim.block_on(Duration::from_secs(600), async move {
+            let dir = PathBuf::from("/test");
+            runtime::disk::create_dir_all(&dir).await.unwrap();
+            body(dir).await;
+        });
+        assert!(ended.is_some(), "seed {seed} has not ended");
+    }
+}
+
 /// Makes a test of `body` for each world.
 macro_rules! in_both_worlds {
     ($($body:ident),+ $(,)?) => {$(
@@ -20,6 +36,11 @@ macro_rules! in_both_worlds {
             #[test]
             fn real() {
                 crate::real(super::$body);
+            }
+
+            #[test]
+            fn simulated() {
+                crate::simulated(super::$body);
             }
         }
     )+};

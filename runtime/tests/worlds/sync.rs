@@ -128,7 +128,7 @@ async fn permits_are_served_in_order(_: PathBuf) {
     assert_eq!((all.count(), permits.available()), (10, 0));
     let order = Rc::new(RefCell::new(Vec::new()));
     let mut tasks = Vec::new();
-    for (name, count) in [("large", 8), ("small", 1), ("other", 1)] {
+    for (name, count) in [("large", 10), ("small", 1), ("other", 1)] {
         let (mine, order) = (permits.clone(), Rc::clone(&order));
         tasks.push(task::spawn(async move {
             let permit = mine.acquire(count).await;
