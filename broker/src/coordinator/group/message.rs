@@ -119,6 +119,19 @@ pub enum Reply {
     Failed(ErrorCode),
 }
 
+impl Reply {
+    /// Why the request failed.
+    ///
+    /// # Panics
+    /// When it did not, which means that it was answered as a request of another kind.
+    pub fn error(&self) -> ErrorCode {
+        match self {
+            Self::Failed(error) => *error,
+            other => panic!("a request was answered with {other:?}"),
+        }
+    }
+}
+
 /// What a coordinator waits for. At most one timer per value is armed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {

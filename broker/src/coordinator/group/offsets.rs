@@ -3,6 +3,8 @@
 //! A consumer group may commit without members: generation -1 makes a *simple* group, of which only offsets are
 //! stored. There are no pending transactions here, so every committed offset is stable.
 
+use std::collections::BTreeMap;
+
 use protocol::messages::offset_commit_request::{OffsetCommitRequest, OffsetCommitRequestPartition};
 use protocol::messages::offset_commit_response::{
     OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic,
@@ -178,16 +180,20 @@ fn reads(membership: &Membership, topic: &str) -> bool {
     membership.state() != State::Empty && membership.subscribes_to(topic)
 }
 
+/// Everything, each topic once for every id that its offsets carry: of a topic that was deleted and made again, the
+/// caller leaves the old one out.
 fn all_topics(offsets: &GroupOffsets) -> Vec<OffsetFetchResponseTopics> {
-    let one = |(topic, partitions): (&Str, &std::collections::BTreeMap<i32, CommittedOffset>)| {
-        let topic_id = partitions.values().map(|it| it.topic_id).find(|id| !id.is_zero()).unwrap_or_default();
-        OffsetFetchResponseTopics {
-            name: topic.clone(),
-            topic_id,
-            partitions: partitions.iter().map(|(index, it)| partition_offset(*index, Some(it))).collect(),
+    let mut topics: BTreeMap<(&Str, Uuid), Vec<OffsetFetchResponsePartitions>> = BTreeMap::new();
+    for (topic, partitions) in offsets {
+        for (index, committed) in partitions {
+            let shown = partition_offset(*index, Some(committed));
+            topics.entry((topic, committed.topic_id)).or_default().push(shown);
         }
+    }
+    let one = |((name, topic_id), partitions): ((&Str, Uuid), Vec<OffsetFetchResponsePartitions>)| {
+        OffsetFetchResponseTopics { name: name.clone(), topic_id, partitions }
     };
-    offsets.iter().map(one).collect()
+    topics.into_iter().map(one).collect()
 }
 
 fn asked_topic(

@@ -10,7 +10,7 @@
 //! 3. No map holds an empty inner map.
 //! 4. Nothing in it shares memory with a request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use protocol::messages::group_metadata_value::{GroupMetadataValue, MemberMetadata};
@@ -139,6 +139,14 @@ impl ConsumerGroups {
         let mut ids: Vec<&Str> = self.groups.keys().chain(simple).collect();
         ids.sort_unstable();
         ids.into_iter()
+    }
+
+    /// Topics (name, id) with an offset that was committed before this wall clock; those without an id are left out.
+    pub fn topics_committed_before(&self, ms: i64) -> BTreeSet<(Str, Uuid)> {
+        let topics = self.offsets.values().flatten();
+        let offsets = topics.flat_map(|(topic, partitions)| partitions.values().map(move |it| (topic, it)));
+        let known = offsets.filter(|(_, it)| !it.topic_id.is_zero() && it.commit_timestamp_ms < ms);
+        known.map(|(topic, it)| (topic.clone(), it.topic_id)).collect()
     }
 
     /// The assignment of a member in the stored generation, empty when it has none.
