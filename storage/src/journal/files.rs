@@ -1,0 +1,251 @@
+//! Journal files: preallocated, zero-filled, recycled; one is kept ready so that a roll never waits.
+//! Owns: which slots are in use, full or free. Does not own: what is written into them.
+//!
+//! Invariants:
+//! 1. A full file becomes free only when no block in it is needed by a durable checkpoint.
+//! 2. Slots are numbered from 0, are never renamed and never removed while the storage is open.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use runtime::disk::{self, File, OpenMode};
+use runtime::sync::{Event, Listener};
+
+use crate::config::StorageConfig;
+use crate::error::StorageError;
+use crate::journal::block::BLOCK_BYTES;
+
+/// Directory of the journal inside the shard's.
+pub(crate) const DIRECTORY: &str = "journal";
+
+/// Bytes of the very first journal file: small, so that a new shard opens at once.
+const FIRST_FILE_BYTES: u64 = 8 << 20;
+
+/// One journal file.
+#[derive(Clone)]
+pub(crate) struct JournalFile {
+    pub(crate) slot: u16,
+    pub(crate) bytes: u64,
+    pub(crate) file: File,
+}
+
+/// A file that holds blocks: `first_block..=last_block`, entries below `next_entry`.
+pub(crate) struct UsedFile {
+    pub(crate) file: JournalFile,
+    pub(crate) first_block: u64,
+    pub(crate) last_block: u64,
+    pub(crate) next_entry: u64,
+}
+
+/// All files of the journal but the one being written.
+pub(crate) struct Files {
+    dir: PathBuf,
+    file_bytes: u64,
+    files_max: usize,
+    reserve_bytes: u64,
+    state: RefCell<State>,
+    /// A file became free.
+    freed: Event,
+    /// A file was taken, so another is to be made ready.
+    taken: Event,
+}
+
+struct State {
+    free: Vec<JournalFile>,
+    full: VecDeque<UsedFile>,
+    slots: u16,
+    no_space: bool,
+}
+
+/// Path of a journal file.
+pub(crate) fn path_of(dir: &Path, slot: u16) -> PathBuf {
+    dir.join(format!("{slot:04}.journal"))
+}
+
+/// Slot of a journal file's name.
+pub(crate) fn slot_of(name: &str) -> Option<u16> {
+    name.strip_suffix(".journal").filter(|digits| digits.len() == 4).and_then(|digits| digits.parse().ok())
+}
+
+impl Files {
+    /// All files of the directory, which is made when missing, with none of them in use yet.
+    pub(crate) async fn open(config: &StorageConfig) -> Result<(Self, Vec<JournalFile>), StorageError> {
+        let dir = config.dir.join(DIRECTORY);
+        disk::create_dir_all(&dir).await.map_err(StorageError::during("create", &dir))?;
+        let listing = disk::read_dir(&dir).await.map_err(StorageError::during("list", &dir))?;
+        let mut files = Vec::new();
+        let mut slots = 0;
+        for entry in listing {
+            let Some(slot) = slot_of(&entry.name) else { continue };
+            let path = path_of(&dir, slot);
+            let file =
+                File::open(&path, OpenMode::Write).await.map_err(StorageError::during("open", &path))?;
+            let bytes = entry.len / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+            files.push(JournalFile { slot, bytes, file });
+            slots = slots.max(slot + 1);
+        }
+        // The newest file may have been left half made by a crash; it holds nothing then, and is made anew.
+        if files.last().is_some_and(|file| file.bytes < FIRST_FILE_BYTES.min(config.journal_file_bytes)) {
+            files.pop();
+            slots -= 1;
+        }
+        let state = State { free: Vec::new(), full: VecDeque::new(), slots, no_space: false };
+        let this = Self {
+            dir,
+            file_bytes: config.journal_file_bytes,
+            files_max: config.journal_files_max,
+            reserve_bytes: config.reserve_bytes,
+            state: RefCell::new(state),
+            freed: Event::new(),
+            taken: Event::new(),
+        };
+        Ok((this, files))
+    }
+
+    /// Bytes of a standard file.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Directory of the journal.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Files that hold needed blocks, the one being written included.
+    pub(crate) fn used(&self) -> usize {
+        self.state.borrow().full.len() + 1
+    }
+
+    /// Whether so many files are in use that a checkpoint should free some.
+    pub(crate) fn pressed(&self) -> bool {
+        self.used() * 2 >= self.files_max
+    }
+
+    /// Ready once another file is taken into use.
+    pub(crate) fn rolled(&self) -> Listener {
+        self.taken.listen()
+    }
+
+    /// Whether the disk has no room for a file that is needed now.
+    pub(crate) fn starved(&self) -> bool {
+        let state = self.state.borrow();
+        state.no_space && state.free.is_empty()
+    }
+
+    /// Puts a file that holds needed blocks behind all others.
+    pub(crate) fn push_full(&self, file: UsedFile) {
+        self.state.borrow_mut().full.push_back(file);
+    }
+
+    /// Gives a file back that holds nothing needed.
+    pub(crate) fn push_free(&self, file: JournalFile) {
+        self.state.borrow_mut().free.push(file);
+        self.freed.notify_all();
+    }
+
+    /// First block of the oldest file with an entry ≥ `entry`, if there is one beside the file being written.
+    pub(crate) fn first_block_with(&self, entry: u64) -> Option<u64> {
+        self.state.borrow().full.iter().find(|file| file.next_entry > entry).map(|file| file.first_block)
+    }
+
+    /// Frees the files all of whose blocks lie before `block`.
+    pub(crate) fn release_before(&self, block: u64) {
+        let mut state = self.state.borrow_mut();
+        while state.full.front().is_some_and(|file| file.last_block < block) {
+            let freed = state.full.pop_front().map(|used| used.file);
+            state.free.extend(freed);
+        }
+        drop(state);
+        self.freed.notify_all();
+    }
+
+    /// Takes a free file of at least `bytes`, waiting for one to be freed or made.
+    pub(crate) async fn take(&self, bytes: u64) -> JournalFile {
+        loop {
+            let listener = self.freed.listen();
+            if let Some(file) = self.try_take(bytes) {
+                return file;
+            }
+            listener.await;
+        }
+    }
+
+    /// Takes a free file of at least `bytes`.
+    pub(crate) fn try_take(&self, bytes: u64) -> Option<JournalFile> {
+        let mut state = self.state.borrow_mut();
+        let at = state.free.iter().position(|file| file.bytes >= bytes)?;
+        let file = state.free.swap_remove(at);
+        drop(state);
+        self.taken.notify_all();
+        Some(file)
+    }
+
+    /// Makes the first file of a new journal.
+    pub(crate) async fn make_first(&self) -> Result<JournalFile, StorageError> {
+        self.make(FIRST_FILE_BYTES.min(self.file_bytes)).await
+    }
+
+    /// Makes one file and flushes it and the directory.
+    async fn make(&self, bytes: u64) -> Result<JournalFile, StorageError> {
+        let slot = self.state.borrow().slots;
+        let path = path_of(&self.dir, slot);
+        // A file left half made by a full disk keeps its slot and is made anew.
+        let file =
+            File::open(&path, OpenMode::Create).await.map_err(StorageError::during("create", &path))?;
+        file.allocate_zeroed(bytes).await.map_err(StorageError::during("allocate", &path))?;
+        disk::sync_dir(&self.dir).await.map_err(StorageError::during("flush", &self.dir))?;
+        self.state.borrow_mut().slots = slot + 1;
+        Ok(JournalFile { slot, bytes, file })
+    }
+
+    /// Keeps one standard file free as long as the limit allows. Ends with an error that is not a full disk.
+    pub(crate) async fn run_allocator(&self, retry: std::time::Duration) -> StorageError {
+        loop {
+            let taken = self.taken.listen();
+            if self.wants_file() {
+                match self.make_above_reserve().await {
+                    Ok(file) => {
+                        self.state.borrow_mut().no_space = false;
+                        self.push_free(file);
+                    }
+                    Err(error) if error.is_no_space() => {
+                        self.state.borrow_mut().no_space = true;
+                        self.give_back_half_made().await;
+                        runtime::time::sleep(retry).await;
+                        continue;
+                    }
+                    Err(error) => return error,
+                }
+            }
+            taken.await;
+        }
+    }
+
+    /// Makes a standard file if the reserve stays untouched: it belongs to the segments of what the journal holds already.
+    async fn make_above_reserve(&self) -> Result<JournalFile, StorageError> {
+        let free = disk::free_space(&self.dir).await.map_err(StorageError::during("inspect", &self.dir))?;
+        if free < self.reserve_bytes.saturating_add(self.file_bytes) {
+            let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(StorageError::io("allocate", &self.dir, error));
+        }
+        self.make(self.file_bytes).await
+    }
+
+    fn wants_file(&self) -> bool {
+        let state = self.state.borrow();
+        usize::from(state.slots) < self.files_max
+            && !state.free.iter().any(|file| file.bytes >= self.file_bytes)
+    }
+
+    /// Space taken by a file that could not be made whole is needed elsewhere. Failing to give it back changes nothing.
+    async fn give_back_half_made(&self) {
+        let path = path_of(&self.dir, self.state.borrow().slots);
+        if disk::exists(&path).await
+            && let Err(error) = disk::remove_file(&path).await
+        {
+            tracing::warn!(%error, path = %path.display(), "cannot remove a half made journal file");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Dirty batches into segments, in large aligned writes, off the acknowledgement path; flushing segments for a checkpoint.
+//! Does not own: when this happens (`background`), what the checkpoint says (`checkpoint`).
+//!
+//! Invariants:
+//! 1. Only batches whose journal entry is durable are written.
+//! 2. Runs under the maintenance permit: nothing else changes the log's files or the end of its segments meanwhile.
+//! 3. A failed write leaves the batches dirty and the segment as it was: it is written again at the same place.
+
+use std::path::Path;
+
+use runtime::disk::{self, AlignedBuf, BLOCK_BYTES, File};
+
+use crate::error::StorageError;
+use crate::log::handle::LogInner;
+use crate::log::names;
+use crate::log::state::{Cached, Step};
+use crate::open_files::Kind;
+use crate::segment::index_files::{self, Pending};
+use crate::segment::meta::Segment;
+use crate::snapshot;
+
+/// Bytes of one segment write at most.
+const WRITE_BYTES_MAX: u64 = 4 << 20;
+/// Index entries that wait in memory for the next write of the index files.
+const PENDING_ENTRIES_MAX: usize = 512;
+
+impl LogInner {
+    /// Writes every dirty batch whose entry is durable.
+    pub(crate) async fn write_segments(&self) -> Result<(), StorageError> {
+        let durable = self.shared.journal.durable_entry();
+        loop {
+            let step = self.state.borrow().next_step(durable, WRITE_BYTES_MAX);
+            match step {
+                None => return Ok(()),
+                Some(Step::Roll) => self.roll().await?,
+                Some(Step::Write(batches)) => self.write(&batches).await?,
+            }
+            runtime::task::yield_if_needed().await;
+        }
+    }
+
+    /// Closes the last segment, if there is one, and begins another where the dirty batches begin.
+    async fn roll(&self) -> Result<(), StorageError> {
+        self.make_directory().await?;
+        let last = self.state.borrow().segments.last().copied();
+        if let Some(last) = last {
+            let mut closed = last;
+            let mut pending = self.state.borrow().pending.clone();
+            pending.times.extend(closed.add_time_entry());
+            self.write_index_files(&closed, &pending).await?;
+            let file = self.shared.files.get(&Kind::Log.path(&self.dir, last.base_offset)).await?;
+            self.cut(&file, last.bytes).await?;
+            let mut state = self.state.borrow_mut();
+            state.pending = Pending::default();
+            if let Some(last) = state.segments.last_mut() {
+                *last = closed;
+            }
+        }
+        let (base_offset, last_index) = self.state.borrow().written_end();
+        let path = Kind::Log.path(&self.dir, base_offset);
+        self.shared.spare(&path);
+        self.shared.files.create(&path).await?;
+        let mut state = self.state.borrow_mut();
+        state.segments.push(Segment::empty(base_offset, last_index + 1));
+        state.unflushed.names = true;
+        Ok(())
+    }
+
+    /// Writes batches to the end of the last segment, with the block that it ends in.
+    async fn write(&self, batches: &[Cached]) -> Result<(), StorageError> {
+        let segment = *self.state.borrow().segments.last().expect("a step writes to a segment");
+        let path = Kind::Log.path(&self.dir, segment.base_offset);
+        let io = |action| StorageError::during(action, &path);
+        let file = self.shared.files.get(&path).await?;
+        let inside = usize::try_from(segment.bytes % BLOCK_BYTES as u64).expect("smaller than a block");
+        let start = segment.bytes - inside as u64;
+        let bytes: usize = batches.iter().map(|batch| batch.bytes.len()).sum();
+        let mut buf = AlignedBuf::zeroed((inside + bytes).next_multiple_of(BLOCK_BYTES));
+        if inside > 0 {
+            let before = file.read_at(start, inside).await.map_err(io("read"))?;
+            let Some(head) = buf.get_mut(..before.len()).filter(|head| head.len() == inside) else {
+                return Err(StorageError::corrupt(&path, start, "the segment is shorter than its batches"));
+            };
+            head.copy_from_slice(&before);
+        }
+        let mut at = inside;
+        for batch in batches {
+            buf[at..at + batch.bytes.len()].copy_from_slice(&batch.bytes);
+            at += batch.bytes.len();
+        }
+        file.write_at(start, buf).await.map_err(io("write"))?;
+        self.state.borrow_mut().written(batches);
+        for batch in batches {
+            self.shared.cache.clean(self.this.clone(), batch.base_offset, batch.bytes.len());
+        }
+        self.shared.cache.evict();
+        self.shared.relief.notify_all();
+        let waiting = self.state.borrow().pending.offsets.len();
+        if waiting >= PENDING_ENTRIES_MAX { self.write_pending_index().await } else { Ok(()) }
+    }
+
+    /// Makes everything written durable, with its names. Ends files at their exact length.
+    pub(crate) async fn flush_segments(&self) -> Result<(), StorageError> {
+        self.write_pending_index().await?;
+        let segments = self.state.borrow().unflushed.segments.clone();
+        for base_offset in segments {
+            let Some(segment) = self.segment(base_offset) else { continue };
+            let path = Kind::Log.path(&self.dir, base_offset);
+            let file = self.shared.files.get(&path).await?;
+            self.cut(&file, segment.bytes).await?;
+            // As final as a failed flush of the journal: what was written may be gone, and a retry would not tell.
+            file.sync_data()
+                .await
+                .map_err(StorageError::during("flush", &path))
+                .map_err(|error| self.fatal(error))?;
+        }
+        let (names, directory) = {
+            let unflushed = &self.state.borrow().unflushed;
+            (unflushed.names, unflushed.directory)
+        };
+        if names {
+            self.sync_dir(&self.dir).await?;
+        }
+        if directory {
+            self.sync_dir(&self.shared.partitions_dir()).await?;
+        }
+        self.state.borrow_mut().unflushed = Default::default();
+        Ok(())
+    }
+
+    /// Writes a snapshot of the producers as of the end of the segments, if they may have changed.
+    pub(crate) async fn write_snapshot(&self) -> Result<(), StorageError> {
+        let (end, before, producers) = {
+            let state = self.state.borrow();
+            let (end, _) = state.written_end();
+            if state.snapshot_offset == end || (state.snapshot_offset < 0 && state.producers.is_empty()) {
+                return Ok(());
+            }
+            (end, state.snapshot_offset, state.producers.to_snapshot(end))
+        };
+        let now = if producers.is_empty() {
+            -1
+        } else {
+            let path = Kind::Producers.path(&self.dir, end);
+            self.shared.spare(&path);
+            snapshot::write(&path, producers).await?;
+            end
+        };
+        if before >= 0 {
+            self.shared.doomed.borrow_mut().push(Kind::Producers.path(&self.dir, before));
+        }
+        self.state.borrow_mut().snapshot_offset = now;
+        Ok(())
+    }
+
+    /// Makes the log's directory when its first batch is to be written.
+    async fn make_directory(&self) -> Result<(), StorageError> {
+        if self.state.borrow().directory_made {
+            return Ok(());
+        }
+        let metadata = self.dir.join(names::METADATA);
+        if disk::exists(&self.dir).await {
+            let found = disk::read_file(&metadata).await.unwrap_or_default();
+            if !names::is_metadata_of(&found, self.id.topic_id) {
+                self.move_stray_away().await?;
+            }
+        }
+        disk::create_dir_all(&self.dir).await.map_err(StorageError::during("create", &self.dir))?;
+        let text = names::metadata(self.id.topic_id);
+        disk::write_file_atomic(&metadata, text.as_bytes())
+            .await
+            .map_err(StorageError::during("write", &metadata))?;
+        let mut state = self.state.borrow_mut();
+        state.directory_made = true;
+        state.unflushed.directory = true;
+        Ok(())
+    }
+
+    /// A directory with our name that is not ours holds nothing that the journal or a checkpoint knows of. It is kept.
+    async fn move_stray_away(&self) -> Result<(), StorageError> {
+        let name = self.dir.file_name().unwrap_or_default().to_string_lossy();
+        let stray = self.shared.partitions_dir().join(names::stray(&name, runtime::time::wall_ms()));
+        tracing::warn!(from = %self.dir.display(), to = %stray.display(), "moves a stray directory away");
+        disk::rename(&self.dir, &stray).await.map_err(StorageError::during("rename", &self.dir))
+    }
+
+    /// Writes the index files anew that a reader found damaged. Where the segment itself is damaged they stay as they are:
+    /// readers get the error.
+    pub(crate) async fn repair_indexes(&self) -> Result<(), StorageError> {
+        loop {
+            let Some(base_offset) = self.state.borrow_mut().damaged_indexes.pop() else { return Ok(()) };
+            match self.repair_index(base_offset).await {
+                Err(error @ StorageError::Corrupt { .. }) => {
+                    tracing::error!(%error, "index cannot be rebuilt")
+                }
+                other => other?,
+            }
+        }
+    }
+
+    async fn repair_index(&self, base_offset: i64) -> Result<(), StorageError> {
+        let Some(segment) = self.segment(base_offset) else { return Ok(()) };
+        let (interval, last) = {
+            let state = self.state.borrow();
+            (state.config.index_interval_bytes, state.segments.last().map(|last| last.base_offset))
+        };
+        let shared = &*self.shared;
+        let closed = last != Some(base_offset);
+        let (index, walked) =
+            index_files::rebuild(&shared.files, &shared.indexes, &self.dir, &segment, interval, closed)
+                .await?;
+        let all = Pending { offsets: index.offsets.clone(), times: index.times.clone() };
+        index_files::write(&shared.files, &self.dir, &walked, (0, 0), &all).await?;
+        shared.indexes.forget(&Kind::Log.path(&self.dir, base_offset));
+        let mut state = self.state.borrow_mut();
+        if !closed {
+            state.pending = Pending::default();
+        }
+        if let Some(known) = state.segments.iter_mut().find(|known| known.base_offset == base_offset) {
+            *known = walked;
+        }
+        Ok(())
+    }
+
+    async fn write_pending_index(&self) -> Result<(), StorageError> {
+        let (segment, pending) = {
+            let state = self.state.borrow();
+            let Some(segment) = state.segments.last().copied() else { return Ok(()) };
+            (segment, state.pending.clone())
+        };
+        if pending.is_empty() {
+            return Ok(());
+        }
+        self.write_index_files(&segment, &pending).await?;
+        self.state.borrow_mut().pending = Pending::default();
+        Ok(())
+    }
+
+    /// Writes `pending`, the last entries that `segment` counts.
+    async fn write_index_files(&self, segment: &Segment, pending: &Pending) -> Result<(), StorageError> {
+        let written = (
+            segment.index_entries
+                - u32::try_from(pending.offsets.len()).expect("fewer than the segment counts"),
+            segment.time_entries - u32::try_from(pending.times.len()).expect("fewer than the segment counts"),
+        );
+        index_files::write(&self.shared.files, &self.dir, segment, written, pending).await
+    }
+
+    async fn cut(&self, file: &File, bytes: u64) -> Result<(), StorageError> {
+        file.set_len(bytes).await.map_err(StorageError::during("cut", file.path()))
+    }
+
+    async fn sync_dir(&self, dir: &Path) -> Result<(), StorageError> {
+        disk::sync_dir(dir)
+            .await
+            .map_err(StorageError::during("flush", dir))
+            .map_err(|error| self.fatal(error))
+    }
+
+    /// Fails the shard for good: a failed flush is never retried, not even on a full disk.
+    fn fatal(&self, error: StorageError) -> StorageError {
+        self.shared.failure.set(error.clone());
+        error
+    }
+
+    fn segment(&self, base_offset: i64) -> Option<Segment> {
+        self.state.borrow().segments.iter().find(|segment| segment.base_offset == base_offset).copied()
+    }
+}
