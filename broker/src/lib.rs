@@ -13,4 +13,11 @@
 //! | `config` | the settings of a node |
 //! | `http` | health and metrics over HTTP, on a thread of its own |
 
+pub mod api;
 pub mod config;
+pub mod metadata;
+pub mod metrics;
+pub mod net;
+pub mod partition;
+pub mod server;
+pub mod shard;

@@ -95,7 +95,7 @@ async fn find(partition: &Rc<Partition>, timestamp: i64) -> Result<Found, ErrorC
     let at = |offset, leader_epoch| Found { offset, timestamp: -1, leader_epoch };
     let found = match timestamp {
         LATEST => at(high_watermark, partition.leader_epoch()),
-        EARLIEST | EARLIEST_LOCAL => at(log.log_start_offset(), log.leader_epoch_at(log.log_start_offset()).unwrap_or(-1)),
+        EARLIEST | EARLIEST_LOCAL => at(log.log_start_offset(), -1),
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => NOTHING,
         MAX_TIMESTAMP => visible(log.max_timestamp().await, high_watermark)?,
         timestamp => visible(log.find_by_timestamp(timestamp).await, high_watermark)?,

@@ -7,6 +7,7 @@ use super::{
 };
 use protocol::ApiKey;
 use protocol::messages::Request;
+use std::fmt::Write as _;
 
 /// One row.
 pub struct Entry {
@@ -47,4 +48,50 @@ pub const REGISTRY: &[Entry] = &[
 #[must_use]
 pub fn find(key: i16) -> Option<&'static Entry> {
     REGISTRY.iter().find(|entry| entry.key as i16 == key)
+}
+
+/// The table of `docs/compatibility.md`.
+#[must_use]
+pub fn markdown_table() -> String {
+    let mut table = String::from("| Key | API | Versions served | Kafka 4.4 |\n|---|---|---|---|\n");
+    for entry in REGISTRY {
+        let (kafka_min, kafka_max) = entry.key.versions();
+        let key = entry.key as i16;
+        let served = if entry.advertised_min < entry.min {
+            format!("{}–{} (advertised from {})", entry.min, entry.max, entry.advertised_min)
+        } else {
+            format!("{}–{}", entry.min, entry.max)
+        };
+        let _ = writeln!(table, "| {key} | {} | {served} | {kafka_min}–{kafka_max} |", entry.key.name());
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_rise_and_versions_exist() {
+        assert!(REGISTRY.windows(2).all(|pair| (pair[0].key as i16) < pair[1].key as i16));
+        for entry in REGISTRY {
+            let (min, max) = entry.key.versions();
+            assert!(min <= entry.min && entry.max <= max, "{}", entry.key.name());
+        }
+    }
+
+    #[test]
+    fn every_served_api_has_kafkas_versions() {
+        for entry in REGISTRY {
+            assert_eq!((entry.min, entry.max), entry.key.versions(), "{}", entry.key.name());
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_what_is_served() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/compatibility.md");
+        let page = std::fs::read_to_string(path).expect("docs/compatibility.md is there");
+        let table = markdown_table();
+        assert!(page.contains(&table), "put this table into docs/compatibility.md:\n\n{table}");
+    }
 }

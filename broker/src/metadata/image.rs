@@ -17,9 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// `ConfigRecord::resource_type` of a topic, as in Kafka.
-pub const RESOURCE_TOPIC: i8 = 2;
-/// `ConfigRecord::resource_type` of a broker, as in Kafka.
-pub const RESOURCE_BROKER: i8 = 4;
+pub(super) const RESOURCE_TOPIC: i8 = 2;
 
 /// One partition as the metadata log describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 use crate::config::{CleanupPolicy, CompressionType, Kind, NodeConfig, TimestampType};
 use protocol::Str;
+use protocol::record::Codec;
 use std::collections::BTreeMap;
 
 /// The settings of one topic that requests and partitions look at.
@@ -42,6 +43,19 @@ impl TopicSettings {
                 tracing::warn!(reason, "a topic configuration is ignored");
                 TopicSettings::from_config(defaults)
             }
+        }
+    }
+
+    /// The codec that batches are kept in; none for that of the producer.
+    #[must_use]
+    pub fn codec(&self) -> Option<Codec> {
+        match self.compression {
+            CompressionType::Producer => None,
+            CompressionType::Uncompressed => Some(Codec::None),
+            CompressionType::Gzip => Some(Codec::Gzip),
+            CompressionType::Snappy => Some(Codec::Snappy),
+            CompressionType::Lz4 => Some(Codec::Lz4),
+            CompressionType::Zstd => Some(Codec::Zstd),
         }
     }
 
@@ -106,9 +120,9 @@ const fn row(name: &'static str, kind: Kind, default: &'static str, doc: &'stati
 
 /// All of them, by name.
 pub const PASSIVE: &[Passive] = &[
-    row("compression.gzip.level", Kind::Int, "-1", "Batches are not compressed again by the broker."),
-    row("compression.lz4.level", Kind::Int, "9", "Batches are not compressed again by the broker."),
-    row("compression.zstd.level", Kind::Int, "3", "Batches are not compressed again by the broker."),
+    row("compression.gzip.level", Kind::Int, "-1", "Where the broker compresses, it does so at its own level."),
+    row("compression.lz4.level", Kind::Int, "9", "Where the broker compresses, it does so at its own level."),
+    row("compression.zstd.level", Kind::Int, "3", "Where the broker compresses, it does so at its own level."),
     row("file.delete.delay.ms", Kind::Long, "60000", "Deleted segments go as soon as nobody reads them."),
     row("max.compaction.lag.ms", Kind::Long, "9223372036854775807", "Compaction sets its own pace."),
     row("min.cleanable.dirty.ratio", Kind::String, "0.5", "Compaction sets its own pace."),

@@ -107,15 +107,15 @@ async fn open_storage(shard: &Rc<Shard>) -> Result<(), StorageError> {
     let (storage, report) = Storage::open(storage_config).await?;
     tracing::info!(shard = shard.id.0, ?report, "storage is open");
     shard.set_storage(storage.clone());
-    shard.keep(task::spawn_in(Queue::Background, storage.run_background()));
+    // Ends by itself when the storage closes or fails.
+    drop(task::spawn_in(Queue::Background, storage.run_background()));
     shard.keep(task::spawn(watch_storage(Rc::clone(shard))));
     Ok(())
 }
 
 /// Tells of a failed storage, and takes the node down.
 async fn watch_storage(shard: Rc<Shard>) {
-    shard.storage().wait_failed().await;
-    let reason = shard.storage().failed().map(|error| error.to_string()).unwrap_or_default();
+    let reason = shard.storage().wait_failed().await.to_string();
     tracing::error!(shard = shard.id.0, reason, "storage has failed; the node stops");
     (shard.events)(NodeEvent::StorageFailed { shard: shard.id, reason });
     shard.ask_node_to_stop();

@@ -49,19 +49,12 @@ pub(super) type WaiterId = (ShardId, u64);
 
 /// The fetches of other shards that wait here.
 #[derive(Default)]
-pub struct Waiters(RefCell<BTreeMap<WaiterId, Event>>);
+pub(crate) struct Waiters(RefCell<BTreeMap<WaiterId, Event>>);
 
 impl Waiters {
     /// How many wait.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.borrow().len()
-    }
-
-    /// Whether none waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The client that waits has gone, or has got what it wanted from another shard.

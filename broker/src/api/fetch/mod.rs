@@ -12,8 +12,8 @@ mod local;
 mod respond;
 mod session;
 
-pub use local::Waiters;
-pub use session::Sessions;
+pub(crate) use local::Waiters;
+pub(crate) use session::Sessions;
 
 use super::call::{Api, Call};
 use crate::metadata::Image;

@@ -78,7 +78,7 @@ struct Session {
 
 /// The sessions of a shard.
 #[derive(Debug)]
-pub struct Sessions {
+pub(crate) struct Sessions {
     slots: usize,
     sessions: BTreeMap<i32, Session>,
 }
@@ -141,21 +141,13 @@ impl Session {
 
 impl Sessions {
     /// No sessions yet.
-    #[must_use]
-    pub fn new(slots: usize) -> Sessions {
+    pub(crate) fn new(slots: usize) -> Sessions {
         Sessions { slots, sessions: BTreeMap::new() }
     }
 
     /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.sessions.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.sessions.is_empty()
     }
 
     /// Takes in a request; gives how to answer it and the partitions to fetch, in order.

@@ -4,6 +4,7 @@
 //! sending happen before the next request of the connection is read.
 //! Without transactions: a transactional batch is refused.
 
+mod recompress;
 mod validate;
 
 use super::call::{Api, Call, Reply};

@@ -1,13 +1,20 @@
-//! What Kafka demands of a batch from a client, as far as its header tells. Pure.
+//! What a topic demands of a batch from a client. Pure.
 //!
+//! Owns: the topic's settings as rules. Does not own: the rules themselves (`protocol::record::validate`).
 //! Records are not looked at one by one, and compressed ones not decompressed: what the header and its CRC vouch for is
-//! believed. `docs/compatibility.md` lists what that lets through.
+//! believed (`docs/compatibility.md` says what that lets through). Exceptions are compacted topics, where each record needs a
+//! key, and topics with a codec of their own.
 
+use super::recompress::recompress;
 use crate::config::TimestampType;
 use crate::metadata::TopicSettings;
 use bytes::Bytes;
-use protocol::record::{self, BatchHeader, Codec, RecordError};
+use protocol::record::BatchHeader;
+use protocol::record::validate::{self, Refusal, Rules, TimestampRules};
 use protocol::{ErrorCode, Records};
+
+/// Bytes that a batch may have when it is decompressed, where it must be.
+const DECOMPRESSED_LEN_MAX: usize = 64 << 20;
 
 /// A batch that is not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +33,12 @@ impl Rejected {
     }
 }
 
+impl From<Refusal> for Rejected {
+    fn from(refusal: Refusal) -> Rejected {
+        Rejected::new(refusal.error_code(), refusal.to_string())
+    }
+}
+
 /// Gives the one batch of a partition's records, with its header.
 pub(super) fn validate(
     records: Option<Records>,
@@ -34,57 +47,19 @@ pub(super) fn validate(
     has_transactional_id: bool,
     now_ms: i64,
 ) -> Result<(Bytes, BatchHeader), Rejected> {
-    let invalid = |text: &str| Rejected::new(ErrorCode::InvalidRecord, text);
-    let batch = records.map(Records::into_bytes).unwrap_or_default();
-    if batch.is_empty() {
-        return Err(invalid("A partition must have exactly one record batch, but has none"));
-    }
-    let header = BatchHeader::read(&batch).map_err(|error| malformed(&error))?;
-    if header.size() > batch.len() {
-        return Err(Rejected::new(ErrorCode::CorruptMessage, "The record batch is truncated"));
-    }
-    if header.size() < batch.len() {
-        return Err(invalid("A partition must have exactly one record batch"));
-    }
-    if batch.len() > settings.max_message_bytes {
-        let text = format!("The batch has {} bytes, the topic takes {} at most", batch.len(), settings.max_message_bytes);
-        return Err(Rejected::new(ErrorCode::MessageTooLarge, text));
-    }
-    let Ok(codec) = header.compression() else { return Err(invalid("Unknown compression type")) };
-    if codec == Codec::Zstd && version < 7 {
-        let text = "Produce requests before version 7 cannot use zstd";
-        return Err(Rejected::new(ErrorCode::UnsupportedCompressionType, text));
-    }
-    record::verify_crc(&batch).map_err(|error| malformed(&error))?;
-    check_header(&header, has_transactional_id)?;
-    check_timestamps(&header, settings, now_ms)?;
-    Ok((batch, header))
-}
-
-fn malformed(error: &RecordError) -> Rejected {
-    Rejected::new(error.error_code(), error.to_string())
-}
-
-fn check_header(header: &BatchHeader, has_transactional_id: bool) -> Result<(), Rejected> {
-    let invalid = |text: String| Err(Rejected::new(ErrorCode::InvalidRecord, text));
-    if header.base_offset != 0 {
-        return invalid(format!("The base offset of the record batch should be 0, but it is {}", header.base_offset));
-    }
-    if header.record_count <= 0 {
-        return invalid(format!("The record batch has a count of {}", header.record_count));
-    }
-    if header.last_offset_delta != header.record_count - 1 {
-        let (delta, count) = (header.last_offset_delta, header.record_count);
-        return invalid(format!("The record batch ends at offset delta {delta}, but has {count} records"));
-    }
-    if header.is_control() {
-        return invalid("Clients are not allowed to write control records".to_owned());
-    }
-    if header.delete_horizon_ms().is_some() {
-        return invalid("Clients are not allowed to set a delete horizon".to_owned());
-    }
-    if header.producer_id >= 0 && header.base_sequence < 0 {
-        return invalid(format!("Invalid sequence number {} in a batch with a producer id", header.base_sequence));
+    let rules = Rules {
+        version,
+        max_batch_bytes: settings.max_message_bytes,
+        timestamps: (settings.timestamp_type == TimestampType::CreateTime).then_some(TimestampRules {
+            earliest_ms: now_ms.saturating_sub(settings.timestamp_before_max_ms),
+            latest_ms: now_ms.saturating_add(settings.timestamp_after_max_ms),
+        }),
+        keys_required: settings.cleanup.compact,
+    };
+    let bytes = records.map(Records::into_bytes).unwrap_or_default();
+    let (header, batch) = validate::one_batch(bytes, &rules)?;
+    if rules.keys_required {
+        validate::records(&batch, &rules, DECOMPRESSED_LEN_MAX)?;
     }
     if header.is_transactional() {
         let error = if has_transactional_id {
@@ -94,25 +69,10 @@ fn check_header(header: &BatchHeader, has_transactional_id: bool) -> Result<(), 
         };
         return Err(Rejected::new(error, "This broker has no transactions"));
     }
-    Ok(())
-}
-
-fn check_timestamps(header: &BatchHeader, settings: &TopicSettings, now_ms: i64) -> Result<(), Rejected> {
-    // The broker's time replaces whatever the client sent.
-    if settings.timestamp_type == TimestampType::LogAppendTime {
-        return Ok(());
-    }
-    let invalid = |text: String| Err(Rejected::new(ErrorCode::InvalidTimestamp, text));
-    if header.timestamp_type() == record::TimestampType::LogAppendTime {
-        return invalid("Producers should not set the timestamp type to LogAppendTime".to_owned());
-    }
-    let earliest = now_ms.saturating_sub(settings.timestamp_before_max_ms);
-    let latest = now_ms.saturating_add(settings.timestamp_after_max_ms);
-    // -1 stands for no timestamp.
-    for timestamp in [header.base_timestamp, header.max_timestamp] {
-        if timestamp != -1 && !(earliest..=latest).contains(&timestamp) {
-            return invalid(format!("Timestamp {timestamp} is outside of {earliest} to {latest}"));
+    match settings.codec() {
+        Some(codec) if header.compression() != Ok(codec) => {
+            Ok(recompress(&header, &batch, codec, DECOMPRESSED_LEN_MAX)?)
         }
+        _ => Ok((batch, header)),
     }
-    Ok(())
 }

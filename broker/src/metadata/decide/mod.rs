@@ -6,6 +6,8 @@ mod create_partitions;
 mod create_topics;
 mod delete_topics;
 mod placement;
+#[cfg(test)]
+mod tests;
 
 pub use create_partitions::create_partitions;
 pub use create_topics::{Created, create_topics};
