@@ -15,6 +15,7 @@
 //! | [`check`], [`thread`], [`signal`] | start-up checks and the few threads that are not shards |
 //! | [`sim`] | the simulated world |
 
+pub mod check;
 pub mod disk;
 pub mod mailbox;
 pub mod net;

@@ -197,7 +197,7 @@ impl Running {
 /// Runs `main` on one executor on the calling thread, as shard 0: for tools, load generators and tests.
 ///
 /// # Panics
-/// When the executor cannot be made; `check::environment` tells why beforehand.
+/// When the executor cannot be made; [`crate::check::environment`] tells why beforehand.
 pub fn block_on_one<T: 'static>(main: impl Future<Output = T> + 'static) -> T {
     let executor = real::Options::default().make();
     let executor = executor.unwrap_or_else(|reason| panic!("cannot make an executor: {reason}"));

@@ -1,4 +1,5 @@
 //! What only the real world has: threads. Mailboxes under heavy traffic across shards and foreign threads.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

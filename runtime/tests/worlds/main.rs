@@ -1,4 +1,5 @@
 //! One test body, both worlds: what a caller may rely on wherever its code runs.
+#![allow(clippy::unwrap_used)]
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -30,10 +30,13 @@ const EPHEMERAL_PORT_MIN: u16 = 32_768;
 /// Dead connections are swept out when this many have been made since.
 const SWEEP_EVERY: usize = 256;
 
+/// Who listens where; several shards may share a port.
+type Listeners = BTreeMap<(Host, u16), Vec<Rc<Accepting>>>;
+
 /// All state of the network.
 #[derive(Default)]
 pub(crate) struct Network {
-    listeners: RefCell<BTreeMap<(Host, u16), Vec<Rc<Accepting>>>>,
+    listeners: RefCell<Listeners>,
     connections: RefCell<Vec<Weak<Connection>>>,
     blocked: RefCell<BTreeSet<(Host, Host)>>,
     dark: RefCell<BTreeSet<Host>>,
