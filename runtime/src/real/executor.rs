@@ -36,7 +36,10 @@ impl Options {
     /// Makes the executor on the calling thread.
     pub(crate) fn make(&self) -> Result<LocalExecutor, String> {
         let placement = self.cpu.map_or(Placement::Unbound, Placement::Fixed);
-        let mut builder = LocalExecutorBuilder::new(placement).io_memory(IO_MEMORY_BYTES);
+        // A queue's latency counts for glommio only while one of its tasks is ready: without this timer, completions that
+        // requests wait for would lie behind busy background work for 100 ms.
+        let mut builder =
+            LocalExecutorBuilder::new(placement).io_memory(IO_MEMORY_BYTES).preempt_timer(REQUEST_LATENCY);
         if let Some(spin) = self.spin_before_park {
             builder = builder.spin_before_park(spin);
         }
