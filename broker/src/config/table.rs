@@ -145,6 +145,8 @@ settings! {
         /// Free space of the file system that writes leave alone: below it produce is refused with a retryable error.
         storage_min_free_bytes: u64 = 256 << 20,
             Spec::ours("storage.min.free.bytes").at_least(0).unit(Unit::Bytes).example("\"1GiB\"");
+        /// Gives up journal blocks that are damaged instead of refusing to start; for one start, by an operator who has no other copy.
+        storage_repair: bool = false, Spec::ours("storage.repair").example("false");
     }
     section "Consumer groups" {
         /// Partitions of the topic that keeps consumer groups and their offsets; fixed once it exists.
