@@ -76,6 +76,7 @@ impl Fetcher {
     /// Reads until the end, the budget or the time is reached. `produced` becomes true when every producer of the run
     /// is done.
     pub(crate) async fn run(mut self, start: time::Instant, produced: Watch<bool>) -> Result<(), BenchError> {
+        time::sleep_until(start).await;
         let deadline = self.plan.duration_s.map(|seconds| start + Duration::from_secs_f64(seconds));
         let mut progress = time::now();
         loop {

@@ -1,6 +1,7 @@
 //! The coordinator of a run: starts the generator's shards, adds up what they count, tells the observer and writes the
 //! histogram log.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use runtime::shard::{self, ShardsConfig};
@@ -30,33 +31,35 @@ pub(crate) fn gather(generator: &Generator, plan: Plan, observer: Observer) -> R
         ShardsConfig { count: generator.shards, name: "bench".to_owned(), ..ShardsConfig::default() };
     let running = shard::start(config, move |seed| worker::main(seed, plan.clone(), events.clone()));
     let running = running.map_err(|error| BenchError::Start(error.to_string()))?;
-    let listener = Listener { generator: generator.clone(), pace, observer };
+    let listener = Listener { shards: generator.shards, hlog: generator.hlog.clone(), pace, observer };
     let outcome = shard::block_on_one(listener.listen(inbox));
     running.join();
     outcome
 }
 
-struct Listener {
-    generator: Generator,
-    pace: Pace,
-    observer: Observer,
+/// Takes in what the shards of a run say.
+pub(crate) struct Listener {
+    pub(crate) shards: u16,
+    pub(crate) hlog: Option<PathBuf>,
+    pub(crate) pace: Pace,
+    pub(crate) observer: Observer,
 }
 
 impl Listener {
-    /// Takes in what the shards say until the last has finished.
-    async fn listen(mut self, mut inbox: mailbox::Receiver<Event>) -> Result<Outcome, BenchError> {
+    /// Listens until the last shard has finished.
+    pub(crate) async fn listen(mut self, mut inbox: mailbox::Receiver<Event>) -> Result<Outcome, BenchError> {
         let mut outcome =
             Outcome { tally: Tally::default(), broken: Vec::new(), start_unix_ms: time::wall_ms() };
         let mut start = None;
         let mut log = None;
-        let mut unfinished = self.generator.shards;
+        let mut unfinished = self.shards;
         while unfinished > 0 {
             match inbox.recv().await {
                 Some(Event::Started(at)) => {
                     let ahead = at.duration_since(time::now());
                     outcome.start_unix_ms = time::wall_ms() + ahead.as_millis() as i64;
                     start = Some(at);
-                    let path = self.generator.hlog.as_deref();
+                    let path = self.hlog.as_deref();
                     log = path.map(|path| HistogramLog::create(path, outcome.start_unix_ms)).transpose()?;
                 }
                 Some(Event::Counted(lately)) => {

@@ -74,6 +74,7 @@ impl<W: Write> HistogramLog<W> {
         for (name, histogram) in [
             ("response", &tally.response_us),
             ("service", &tally.service_us),
+            ("fetch", &tally.fetch_us),
             ("end-to-end", &tally.end_to_end_us),
             ("jitter", &tally.jitter_us),
         ] {

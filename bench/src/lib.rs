@@ -29,6 +29,10 @@ pub mod progress;
 pub mod report;
 mod run;
 mod schedule;
+#[cfg(test)]
+mod simulated;
+#[cfg(test)]
+mod stub;
 mod tally;
 pub mod text;
 mod worker;

@@ -33,7 +33,7 @@ pub struct Target {
     #[arg(long = "topic-config", value_name = "NAME=VALUE")]
     pub topic_configs: Vec<String>,
     /// Seconds to go on trying until the broker answers and the partitions have leaders
-    #[arg(long = "wait", value_name = "SECONDS", default_value_t = 10.0)]
+    #[arg(long = "wait", value_name = "SECONDS", default_value_t = 30.0)]
     pub wait_s: f64,
 }
 

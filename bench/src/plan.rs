@@ -104,7 +104,7 @@ pub(crate) enum Event {
     /// All shards are ready and count from this moment.
     Started(Instant),
     /// What was counted since the last time.
-    Counted(Tally),
+    Counted(Box<Tally>),
     /// Something ended before it should have; the run is invalid.
     Broken(String),
     /// This shard is done.

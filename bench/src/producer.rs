@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use protocol::messages::{InitProducerIdRequest, ProduceRequest, ProduceResponse};
+use protocol::messages::{ProduceRequest, ProduceResponse};
 use protocol::{Records, Str, Uuid};
 use runtime::sync::{Permit, Permits, Watch};
 use runtime::{task, time};
@@ -90,12 +90,8 @@ impl Lane {
         let mut connection = cluster.connect(broker).await?;
         let mut maker = BatchMaker::new(plan);
         if plan.load.idempotent {
-            let request = InitProducerIdRequest { transactional_id: None, ..Default::default() };
-            let response = connection.call(&request, cluster.version::<InitProducerIdRequest>()?).await?;
-            if response.error_code != 0 {
-                return Err(BenchError::refused("a producer id", response.error_code, None));
-            }
-            maker.be_idempotent(response.producer_id, response.producer_epoch);
+            let (id, epoch) = cluster.producer_id(&mut connection).await?;
+            maker.be_idempotent(id, epoch);
         }
         let partitions = cluster.led_by(broker).collect();
         let gatherer = Gatherer::new(
@@ -156,8 +152,9 @@ struct Sender {
 }
 
 impl Sender {
-    /// Sends until the schedule's end.
+    /// Sends from the start to the schedule's end.
     async fn run(mut self) -> Result<(), BenchError> {
+        time::sleep_until(self.way.start).await;
         let mut outcome = Ok(());
         while outcome.is_ok() && self.way.something_ready().await {
             outcome = self.send_one().await;
@@ -202,15 +199,12 @@ impl Sender {
             let partition = gatherer.partition(piece.slot);
             let numbers: Vec<u64> = piece.records.clone().map(|k| gatherer.number(piece.slot, k)).collect();
             let batch = self.maker.make(partition, &numbers);
-            partition_data.push(PartitionProduceData {
-                index: partition as i32,
-                records: Some(Records::from(batch)),
-                ..Default::default()
-            });
+            partition_data
+                .push(PartitionProduceData { index: partition as i32, records: Some(Records::from(batch)) });
             batches.push(SentBatch { partition, piece });
         }
         let (name, topic_id) = self.topic.clone();
-        let topic = TopicProduceData { name, topic_id, partition_data, ..Default::default() };
+        let topic = TopicProduceData { name, topic_id, partition_data };
         let request = ProduceRequest {
             acks: self.way.plan.load.acks.wire(),
             timeout_ms: PRODUCE_TIMEOUT_MS,

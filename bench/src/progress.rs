@@ -48,7 +48,7 @@ pub struct Progress {
     pub records: u64,
     /// Bytes of their values (or of the batches read).
     pub bytes: u64,
-    /// 99 % of the response (or service) times since the last call, µs.
+    /// 99 % of the response times (or the next best) since the last call, µs.
     pub p99_us: Option<u64>,
 }
 
@@ -96,7 +96,8 @@ impl Pace {
         };
         let by_time = self.end.map_or(0.0, |end| elapsed.as_secs_f64() / end.as_secs_f64().max(1e-9));
         let by_count = self.records.map_or(0.0, |whole| records as f64 / whole.max(1) as f64);
-        let times = if lately.response_us.is_empty() { &lately.service_us } else { &lately.response_us };
+        let times = [&lately.response_us, &lately.service_us, &lately.fetch_us];
+        let times = times.into_iter().find(|times| !times.is_empty());
         Progress {
             phase: match self.end {
                 _ if elapsed < self.warmup => Phase::WarmUp,
@@ -107,7 +108,7 @@ impl Pace {
             done: by_time.max(by_count).min(1.0),
             records,
             bytes,
-            p99_us: (!times.is_empty()).then(|| times.value_at_quantile(0.99)),
+            p99_us: times.map(|times| times.value_at_quantile(0.99)),
         }
     }
 }

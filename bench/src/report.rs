@@ -40,8 +40,8 @@ pub struct Report {
     pub produced: Option<Produced>,
     /// What was read; absent when producing.
     pub consumed: Option<Consumed>,
-    /// Latencies in µs by name: `response` from due to acknowledged, `service` from sent to acknowledged (or a fetch's
-    /// round trip), `end_to_end` from due to read. Those without a value are absent.
+    /// Latencies in µs by name: `response` from due to acknowledged, `service` from sent to acknowledged, `fetch` the
+    /// round trip of a fetch that brought records, `end_to_end` from due to read. Those without a value are absent.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
     /// The generator itself.
     pub generator: GeneratorHealth,
@@ -166,17 +166,17 @@ pub(crate) struct Facts {
     pub(crate) start_unix_ms: i64,
     pub(crate) tally: Tally,
     pub(crate) broken: Vec<String>,
-    pub(crate) produce: Option<ProduceFacts>,
+    pub(crate) schedule: Option<ScheduleFacts>,
+    pub(crate) produces: bool,
     pub(crate) consumes: bool,
     pub(crate) cluster: Option<ClusterFacts>,
     pub(crate) broker_process: Option<ProcessUse>,
 }
 
-/// What the schedule of a producing run asked for.
-pub(crate) struct ProduceFacts {
+/// What the schedule of a run asked for.
+pub(crate) struct ScheduleFacts {
     pub(crate) rate: f64,
     pub(crate) warmup_s: f64,
-    pub(crate) duration_s: f64,
     pub(crate) planned_records: Option<u64>,
     pub(crate) slack_ms: f64,
 }
@@ -185,10 +185,12 @@ impl Report {
     pub(crate) fn new(facts: Facts) -> Self {
         let tally = &facts.tally;
         let measured_s = measured_seconds(&facts);
+        let read_s = positive(tally.last_read_ns as f64 / 1e9);
         let invalid_reasons = invalid_reasons(&facts);
         let latency_us = [
             ("response", &tally.response_us),
             ("service", &tally.service_us),
+            ("fetch", &tally.fetch_us),
             ("end_to_end", &tally.end_to_end_us),
         ]
         .into_iter()
@@ -204,7 +206,7 @@ impl Report {
             start_unix_ms: facts.start_unix_ms,
             first_ack_unix_ms: tally.first_ack_ns.map(|ns| facts.start_unix_ms + (ns / 1_000_000) as i64),
             measured_s,
-            produced: facts.produce.as_ref().map(|plan| Produced {
+            produced: facts.schedule.as_ref().filter(|_| facts.produces).map(|plan| Produced {
                 planned_records: plan.planned_records,
                 acked_records: tally.acked_records,
                 failed_records: tally.failed.values().sum(),
@@ -220,8 +222,8 @@ impl Report {
                 records: tally.read_records,
                 foreign_records: tally.foreign_records,
                 bytes: tally.read_bytes,
-                records_per_s: tally.read_records as f64 / measured_s,
-                mib_per_s: mib(tally.read_bytes) / measured_s,
+                records_per_s: tally.read_records as f64 / read_s,
+                mib_per_s: mib(tally.read_bytes) / read_s,
             }),
             latency_us,
             generator: GeneratorHealth {
@@ -246,31 +248,37 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// The rates are over the planned time, or longer when the last acknowledgement came later; a consumer's, or those of
-/// a run that stopped early, are up to the last record.
+/// The rates are over the planned time, or longer when the last acknowledgement came later; those without a rate, or
+/// of a consumer, are up to the last record.
 fn measured_seconds(facts: &Facts) -> f64 {
-    let last_s = facts.tally.last_ns as f64 / 1e9;
-    let measured_s = match &facts.produce {
-        Some(plan) if plan.rate > 0.0 => {
-            let planned_s =
-                plan.planned_records.map_or(plan.duration_s, |records| records as f64 / plan.rate);
-            planned_s.max(last_s - plan.warmup_s)
+    let tally = &facts.tally;
+    positive(match &facts.schedule {
+        Some(plan) => {
+            let acked_s = tally.last_ack_ns as f64 / 1e9 - plan.warmup_s;
+            match plan.planned_records {
+                Some(records) => acked_s.max(records as f64 / plan.rate),
+                None => acked_s,
+            }
         }
-        Some(plan) => last_s - plan.warmup_s,
-        None => last_s,
-    };
-    measured_s.max(1e-9)
+        None => tally.last_read_ns as f64 / 1e9,
+    })
+}
+
+/// A divisor.
+fn positive(seconds: f64) -> f64 {
+    seconds.max(1e-9)
 }
 
 fn invalid_reasons(facts: &Facts) -> Vec<String> {
     let tally = &facts.tally;
     let mut reasons = facts.broken.clone();
-    if let Some(plan) = &facts.produce {
+    if let Some(plan) = &facts.schedule {
         let behind_ms = tally.behind_max_ns as f64 / 1e6;
         if plan.rate > 0.0 && behind_ms > plan.slack_ms {
             reasons.push(format!(
-                "fell behind the schedule by {behind_ms:.1} ms, {:.1} ms are allowed",
-                plan.slack_ms
+                "fell behind the schedule by {behind_ms:.1} ms, {:.1} ms are allowed (the generator's own timer: {:.1} ms)",
+                plan.slack_ms,
+                tally.jitter_us.max() as f64 / 1000.0
             ));
         }
         let failed: u64 = tally.failed.values().sum();
@@ -306,13 +314,13 @@ mod tests {
             start_unix_ms: 1_000_000,
             tally,
             broken: Vec::new(),
-            produce: Some(ProduceFacts {
+            schedule: Some(ScheduleFacts {
                 rate: 100.0,
                 warmup_s: 1.0,
-                duration_s: 2.0,
                 planned_records: Some(200),
                 slack_ms: 1000.0,
             }),
+            produces: true,
             consumes: false,
             cluster: None,
             broker_process: None,

@@ -53,11 +53,6 @@ impl Schedule {
         self.warmup_ns
     }
 
-    /// Records that the whole run sends; `u64::MAX` where only the time limits it.
-    pub(crate) fn records_max(&self) -> u64 {
-        self.records_max
-    }
-
     /// Records that the schedule puts into the measured part; none when it has no due times.
     pub(crate) fn measured_records(&self) -> Option<u64> {
         self.open_loop().then(|| self.records_max.saturating_sub(self.first_at(self.warmup_ns)))
@@ -145,7 +140,7 @@ mod tests {
     #[test]
     fn records_are_due_at_even_steps() {
         let schedule = Schedule::new(1000.0, 0.0, 2.0, None, 1);
-        assert_eq!(schedule.records_max(), 2000);
+        assert_eq!(schedule.records_max, 2000);
         assert_eq!(schedule.due_ns(0), 0);
         assert_eq!(schedule.due_ns(1999), 1_999_000_000);
         assert_eq!(schedule.measured_records(), Some(2000));
@@ -166,7 +161,7 @@ mod tests {
     #[test]
     fn a_warm_up_is_taken_off_by_due_time() {
         let schedule = Schedule::new(3.0, 1.0, 1.0, None, 1);
-        assert_eq!(schedule.records_max(), 6);
+        assert_eq!(schedule.records_max, 6);
         assert_eq!(schedule.measured_records(), Some(3));
         assert!(!schedule.measured(schedule.due_ns(2)));
         assert!(schedule.measured(schedule.due_ns(3)));
@@ -177,7 +172,7 @@ mod tests {
         let schedule = Schedule::new(0.0, 0.0, 1.0, None, 2);
         assert!(!schedule.open_loop());
         assert_eq!(schedule.measured_records(), None);
-        assert_eq!(schedule.records_max(), u64::MAX);
+        assert_eq!(schedule.records_max, u64::MAX);
         assert_eq!(Schedule::new(0.0, 0.0, 1.0, Some(7), 2).producer_records(0), 4);
     }
 

@@ -23,8 +23,10 @@ pub(crate) fn histogram() -> Histogram<u64> {
 pub(crate) struct Tally {
     /// Due to acknowledged, µs. Empty without a rate.
     pub(crate) response_us: Histogram<u64>,
-    /// Sent to acknowledged, µs; for a consumer, the round trip of a fetch.
+    /// Sent to acknowledged, µs.
     pub(crate) service_us: Histogram<u64>,
+    /// Round trip of each fetch that brought records, µs; a broker may hold it until there are some.
+    pub(crate) fetch_us: Histogram<u64>,
     /// Due to read by the consumer, µs.
     pub(crate) end_to_end_us: Histogram<u64>,
     /// How late the generator's own timer woke it for a record that nothing else held back, µs.
@@ -55,8 +57,10 @@ pub(crate) struct Tally {
     pub(crate) behind_max_ns: u64,
     /// First acknowledgement of the run.
     pub(crate) first_ack_ns: Option<u64>,
-    /// Last acknowledgement (or, for a consumer, last records read) of the measured part.
-    pub(crate) last_ns: u64,
+    /// Last acknowledgement of a record of the measured part.
+    pub(crate) last_ack_ns: u64,
+    /// Last records read.
+    pub(crate) last_read_ns: u64,
 }
 
 impl Default for Tally {
@@ -64,6 +68,7 @@ impl Default for Tally {
         Tally {
             response_us: histogram(),
             service_us: histogram(),
+            fetch_us: histogram(),
             end_to_end_us: histogram(),
             jitter_us: histogram(),
             acked_records: 0,
@@ -79,7 +84,8 @@ impl Default for Tally {
             foreign_records: 0,
             behind_max_ns: 0,
             first_ack_ns: None,
-            last_ns: 0,
+            last_ack_ns: 0,
+            last_read_ns: 0,
         }
     }
 }
@@ -111,7 +117,7 @@ impl Tally {
         }
         self.acked_records += 1;
         self.acked_bytes += record.value_bytes;
-        self.last_ns = self.last_ns.max(record.answered_ns);
+        self.last_ack_ns = self.last_ack_ns.max(record.answered_ns);
         record_us(&mut self.service_us, record.answered_ns.saturating_sub(record.sent_ns));
         if let Some(due_ns) = record.due_ns {
             record_us(&mut self.response_us, record.answered_ns.saturating_sub(due_ns));
@@ -145,14 +151,15 @@ impl Tally {
     pub(crate) fn read(&mut self, records: u64, bytes: u64, sent_ns: u64, answered_ns: u64) {
         self.read_records += records;
         self.read_bytes += bytes;
-        self.last_ns = self.last_ns.max(answered_ns);
-        record_us(&mut self.service_us, answered_ns.saturating_sub(sent_ns));
+        self.last_read_ns = self.last_read_ns.max(answered_ns);
+        record_us(&mut self.fetch_us, answered_ns.saturating_sub(sent_ns));
     }
 
     /// Adds what another worker, or the next interval, counted.
     pub(crate) fn merge(&mut self, other: &Tally) {
         add(&mut self.response_us, &other.response_us);
         add(&mut self.service_us, &other.service_us);
+        add(&mut self.fetch_us, &other.fetch_us);
         add(&mut self.end_to_end_us, &other.end_to_end_us);
         add(&mut self.jitter_us, &other.jitter_us);
         self.acked_records += other.acked_records;
@@ -173,7 +180,8 @@ impl Tally {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        self.last_ns = self.last_ns.max(other.last_ns);
+        self.last_ack_ns = self.last_ack_ns.max(other.last_ack_ns);
+        self.last_read_ns = self.last_read_ns.max(other.last_read_ns);
     }
 
     /// Hands over what was counted and starts anew.

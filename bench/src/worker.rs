@@ -53,7 +53,7 @@ pub(crate) async fn main(seed: Seed<Gate>, plan: Plan, events: mailbox::Sender<E
         }
         counting.cancel();
     }
-    tell(Event::Counted(tally.borrow_mut().take()));
+    tell(Event::Counted(Box::new(tally.borrow_mut().take())));
     tell(Event::Finished);
 }
 
@@ -62,7 +62,7 @@ async fn count(tally: Rc<RefCell<Tally>>, events: mailbox::Sender<Event>) {
     loop {
         time::sleep(COUNT_INTERVAL).await;
         let counted = tally.borrow_mut().take();
-        if events.send(Event::Counted(counted)).is_err() {
+        if events.send(Event::Counted(Box::new(counted))).is_err() {
             return;
         }
     }

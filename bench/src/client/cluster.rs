@@ -13,8 +13,8 @@ use protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsets
 use protocol::messages::metadata_request::MetadataRequestTopic;
 use protocol::messages::metadata_response::MetadataResponseTopic;
 use protocol::messages::{
-    ApiVersionsRequest, CreateTopicsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest,
-    MetadataResponse, ProduceRequest, Request,
+    ApiVersionsRequest, CreateTopicsRequest, FetchRequest, InitProducerIdRequest, ListOffsetsRequest,
+    MetadataRequest, MetadataResponse, ProduceRequest, Request,
 };
 use protocol::{ApiKey, ErrorCode, Str, Uuid};
 use runtime::time;
@@ -50,6 +50,8 @@ pub(crate) struct Cluster {
     pub(crate) brokers: BTreeMap<i32, SocketAddr>,
     /// Leader of each partition, by partition.
     pub(crate) leaders: Vec<i32>,
+    /// Until when it is worth trying again what the cluster is not ready for.
+    deadline: time::Instant,
     brokers_named: usize,
     versions: BTreeMap<i16, (i16, i16)>,
 }
@@ -86,7 +88,7 @@ impl Cluster {
         let versions = api_versions(&mut connection).await?;
         loop {
             let metadata = metadata(&mut connection, &versions, &target.topic).await?;
-            match Self::from_metadata(&metadata, versions.clone(), target)? {
+            match Self::from_metadata(&metadata, versions.clone(), target, deadline)? {
                 Some(cluster) => return Ok(cluster),
                 None if topic_error(&metadata) == Some(ErrorCode::UnknownTopicOrPartition.code()) => {
                     create_topic(&mut connection, &versions, target).await?;
@@ -106,6 +108,7 @@ impl Cluster {
         metadata: &MetadataResponse,
         versions: BTreeMap<i16, (i16, i16)>,
         target: &Target,
+        deadline: time::Instant,
     ) -> Result<Option<Self>, BenchError> {
         let Some(topic) = metadata.topics.first().filter(|topic| topic.error_code == 0) else {
             return Ok(None);
@@ -133,6 +136,7 @@ impl Cluster {
             topic_id: topic.topic_id,
             brokers,
             leaders,
+            deadline,
             brokers_named: metadata.brokers.len(),
             versions,
         }))
@@ -192,7 +196,6 @@ impl Cluster {
         let topic = ListOffsetsTopic {
             name: self.topic.clone(),
             partitions: partitions.iter().map(partition).collect(),
-            ..Default::default()
         };
         let request = ListOffsetsRequest { replica_id: -1, topics: vec![topic], ..Default::default() };
         let response = connection.call(&request, self.version::<ListOffsetsRequest>()?).await?;
@@ -212,6 +215,22 @@ impl Cluster {
             });
         }
         Ok(answers.into_iter().map(|answer| (answer.partition_index as u32, answer.offset)).collect())
+    }
+
+    /// A new producer id and its epoch (KIP-98). The first one that a broker gives may take it a moment.
+    pub(crate) async fn producer_id(&self, connection: &mut Connection) -> Result<(i64, i16), BenchError> {
+        let request = InitProducerIdRequest { transactional_id: None, ..Default::default() };
+        loop {
+            let response = connection.call(&request, self.version::<InitProducerIdRequest>()?).await?;
+            let error = match response.error_code {
+                0 => return Ok((response.producer_id, response.producer_epoch)),
+                code => BenchError::refused("a producer id", code, None),
+            };
+            if time::now() >= self.deadline || !may_pass(&error) {
+                return Err(error);
+            }
+            time::sleep(RETRY_PAUSE).await;
+        }
     }
 
     /// Every leader answers for its partitions (invariant 1).
@@ -287,7 +306,6 @@ async fn create_topic(
     let config = |(name, value): (&str, &str)| CreatableTopicConfig {
         name: Str::from(name.to_owned()),
         value: Some(Str::from(value.to_owned())),
-        ..Default::default()
     };
     let topic = CreatableTopic {
         name: Str::from(target.topic.clone()),
