@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use millrace_tests::broker::{Options, Target, unique};
 use millrace_tests::process::{Process, Signal};
-use millrace_tests::suite::Cost;
+use millrace_tests::suite::{Cost, Outcome};
 use millrace_tests::wire::Wire;
 use millrace_tests::{foreign, suite};
 
@@ -86,7 +86,7 @@ fn owned(member: &Process) -> usize {
 }
 
 #[test]
-fn kcat() -> Result<()> {
+fn kcat() -> Outcome {
     suite::run(Cost::Heavy, || {
         foreign::kcat()?;
         let target = Target::start(Options::default())?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use millrace_tests::broker::{Options, Target, unique};
 use millrace_tests::process::run;
-use millrace_tests::suite::Cost;
+use millrace_tests::suite::{Cost, Outcome};
 use millrace_tests::{foreign, suite};
 
 const LIMIT: Duration = Duration::from_secs(240);
@@ -20,31 +20,31 @@ fn check(name: &str, mut program: Command) -> Result<()> {
 }
 
 #[test]
-fn java_kafka_clients_4_4() -> Result<()> {
+fn java_kafka_clients_4_4() -> Outcome {
     suite::run(Cost::Heavy, || check("java-4.4", foreign::Java::with_clients("4.4.0")?.client()))
 }
 
 #[test]
-fn java_kafka_clients_2_8() -> Result<()> {
+fn java_kafka_clients_2_8() -> Outcome {
     suite::run(Cost::Heavy, || check("java-2.8", foreign::Java::with_clients("2.8.2")?.client()))
 }
 
 #[test]
-fn python_confluent_kafka() -> Result<()> {
+fn python_confluent_kafka() -> Outcome {
     suite::run(Cost::Heavy, || check("confluent-kafka", foreign::python("confluent_client.py")?))
 }
 
 #[test]
-fn python_kafka_python() -> Result<()> {
+fn python_kafka_python() -> Outcome {
     suite::run(Cost::Heavy, || check("kafka-python", foreign::python("kafka_python_client.py")?))
 }
 
 #[test]
-fn go_franz_go() -> Result<()> {
+fn go_franz_go() -> Outcome {
     suite::run(Cost::Heavy, || check("franz-go", foreign::go()?))
 }
 
 #[test]
-fn node_kafkajs() -> Result<()> {
+fn node_kafkajs() -> Outcome {
     suite::run(Cost::Heavy, || check("kafkajs", foreign::node()?))
 }

@@ -26,6 +26,11 @@ pub struct KafkaTools {
 impl KafkaTools {
     /// Finds the scripts and fetches Kafka's jars when they are not there.
     pub fn find(bootstrap: String) -> Result<KafkaTools> {
+        Ok(KafkaTools { script: Self::need()?, bootstrap })
+    }
+
+    /// As `find`, before there is a broker: the path of `kafka.sh`.
+    pub fn need() -> Result<PathBuf> {
         foreign::need(&["bash", "java", "mvn"])?;
         let directory = std::env::var_os("MILLRACE_KAFKA_PEER")
             .map_or_else(|| paths::repository().join("../shared/peers/kafka"), PathBuf::from);
@@ -34,7 +39,7 @@ impl KafkaTools {
             return Err(missing("Apache Kafka's tools: MILLRACE_KAFKA_PEER names the directory of kafka.sh"));
         }
         process::run(Command::new("bash").arg(directory.join("setup.sh")), "setup.sh", SETUP_LIMIT)?;
-        Ok(KafkaTools { script, bootstrap })
+        Ok(script)
     }
 
     /// The command that runs a tool, without arguments.

@@ -74,6 +74,11 @@ impl Process {
         read_lossy(&self.output.path().join("stdout"))
     }
 
+    /// How many bytes it wrote to standard output so far.
+    pub fn stdout_bytes(&self) -> u64 {
+        std::fs::metadata(self.output.path().join("stdout")).map_or(0, |file| file.len())
+    }
+
     /// What it wrote to standard error so far.
     pub fn stderr(&self) -> String {
         read_lossy(&self.output.path().join("stderr"))

@@ -55,8 +55,20 @@ pub fn problem(text: impl Into<String>) {
     PROBLEMS.with_borrow_mut(|problems| problems.push(text.into()));
 }
 
+/// Why a test failed, printed as one line: where in a harness an error came from is of no interest.
+pub struct Failure(String);
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a test returns.
+pub type Outcome = Result<(), Failure>;
+
 /// Runs the body of a test.
-pub fn run<F: FnOnce() -> Result<()>>(cost: Cost, body: F) -> Result<()> {
+pub fn run<F: FnOnce() -> Result<()>>(cost: Cost, body: F) -> Outcome {
     let name = std::any::type_name::<F>().trim_end_matches("::{{closure}}");
     // A test that failed while it had the machine leaves nothing behind that the next one minds.
     let _turn = (cost == Cost::Heavy).then(|| HEAVY.lock().unwrap_or_else(PoisonError::into_inner));
@@ -75,7 +87,7 @@ pub fn run<F: FnOnce() -> Result<()>>(cost: Cost, body: F) -> Result<()> {
             for (title, text) in NOTES.take() {
                 say(&format!("--- {name}: {title}\n{}\n---", text.trim_end()));
             }
-            Err(error.context(name))
+            Err(Failure(format!("{name}: {error:#}")))
         }
         Ok(()) => Ok(()),
     }

@@ -256,11 +256,8 @@ pub fn encode(
             producer_epoch,
             timestamp_type: TimestampType::Creation,
             offset: i64::try_from(at).unwrap_or_default(),
-            sequence: if sequence == NO_SEQUENCE {
-                sequence
-            } else {
-                sequence + i32::try_from(at).unwrap_or_default()
-            },
+            // The encoder begins a new batch where sequence and offset do not rise together.
+            sequence: sequence.wrapping_add(i32::try_from(at).unwrap_or_default()),
             timestamp: BEGIN_MS + number,
             key: None,
             value: Some(value(number, size)),
