@@ -15,6 +15,7 @@
 
 pub mod api;
 pub mod config;
+pub mod coordinator;
 pub mod http;
 pub mod metadata;
 pub mod metrics;

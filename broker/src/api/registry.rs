@@ -2,8 +2,10 @@
 
 use super::call::{self, Answer, Api, Frame};
 use super::{
-    api_versions, create_partitions, create_topics, delete_records, delete_topics, describe_cluster, describe_configs,
-    describe_topic_partitions, fetch, init_producer_id, list_offsets, metadata, offset_for_leader_epoch, produce,
+    api_versions, create_partitions, create_topics, delete_groups, delete_records, delete_topics, describe_cluster,
+    describe_configs, describe_groups, describe_topic_partitions, fetch, find_coordinator, heartbeat, init_producer_id,
+    join_group, leave_group, list_groups, list_offsets, metadata, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch,
+    produce, sync_group,
 };
 use protocol::ApiKey;
 use protocol::messages::Request;
@@ -32,6 +34,15 @@ pub const REGISTRY: &[Entry] = &[
     entry::<fetch::Fetch>(4, 18),
     entry::<list_offsets::ListOffsets>(1, 11),
     entry::<metadata::Metadata>(0, 13),
+    entry::<offset_commit::OffsetCommit>(2, 10),
+    entry::<offset_fetch::OffsetFetch>(1, 10),
+    entry::<find_coordinator::FindCoordinator>(0, 6),
+    entry::<join_group::JoinGroup>(0, 9),
+    entry::<heartbeat::Heartbeat>(0, 4),
+    entry::<leave_group::LeaveGroup>(0, 5),
+    entry::<sync_group::SyncGroup>(0, 5),
+    entry::<describe_groups::DescribeGroups>(0, 6),
+    entry::<list_groups::ListGroups>(0, 5),
     entry::<api_versions::ApiVersions>(0, 5),
     entry::<create_topics::CreateTopics>(2, 7),
     entry::<delete_topics::DeleteTopics>(1, 6),
@@ -40,6 +51,8 @@ pub const REGISTRY: &[Entry] = &[
     entry::<offset_for_leader_epoch::OffsetForLeaderEpoch>(2, 4),
     entry::<describe_configs::DescribeConfigs>(1, 4),
     entry::<create_partitions::CreatePartitions>(0, 3),
+    entry::<delete_groups::DeleteGroups>(0, 3),
+    entry::<offset_delete::OffsetDelete>(0, 0),
     entry::<describe_cluster::DescribeCluster>(0, 2),
     entry::<describe_topic_partitions::DescribeTopicPartitions>(0, 0),
 ];

@@ -4,6 +4,7 @@
 //! 2. Every shard publishes: requests see the image from here on; partitions that are gone end.
 
 use super::Shard;
+use crate::coordinator;
 use crate::metadata::{Image, TopicImage};
 use crate::partition::Partition;
 use protocol::Uuid;
@@ -49,10 +50,15 @@ impl Shard {
         }
     }
 
-    async fn create(&self, id: PartitionId, topic: &TopicImage) -> Result<(), StorageError> {
+    async fn create(self: &Rc<Self>, id: PartitionId, topic: &TopicImage) -> Result<(), StorageError> {
         let log = self.storage().create_log(id, &topic.name, topic.settings.log.clone()).await?;
-        self.insert_partition(Partition::new(id, log, topic));
+        self.begin(Partition::new(id, log, topic)).await;
         Ok(())
+    }
+
+    async fn begin(self: &Rc<Self>, partition: Rc<Partition>) {
+        self.insert_partition(Rc::clone(&partition));
+        coordinator::partition_added(self, &partition).await;
     }
 
     async fn create_later(self: Rc<Self>, id: PartitionId) {
@@ -90,6 +96,7 @@ impl Shard {
         for id in self.owned(image, topic) {
             let Some(partition) = self.take_partition(&id) else { continue };
             partition.end();
+            coordinator::partition_removed(self, id);
             let shard = Rc::clone(self);
             task::spawn_in(Queue::Background, async move {
                 if let Err(error) = shard.storage().delete_log(id).await {
@@ -116,7 +123,7 @@ impl Shard {
             match image.topic_by_id(&id.topic_id) {
                 Some(topic) => {
                     log.set_config(topic.settings.log.clone());
-                    self.insert_partition(Partition::new(id, log, topic));
+                    self.begin(Partition::new(id, log, topic)).await;
                 }
                 None => {
                     tracing::info!(log = %id, "deleting the log of a topic that is gone");

@@ -10,6 +10,7 @@
 use super::Message;
 use crate::api::fetch::{Sessions, Waiters};
 use crate::config::NodeConfig;
+use crate::coordinator::Coordinators;
 use crate::metadata::{Controller, Image, ProducerIds};
 use crate::metrics::{ShardMetrics, ShardStats};
 use crate::net::{ConnectionLimits, Connections};
@@ -49,6 +50,8 @@ pub struct Shard {
     pub metrics: ShardMetrics,
     /// Its connections.
     pub connections: Connections,
+    /// Coordinators of consumer groups, one for each of its partitions of `__consumer_offsets`.
+    pub coordinators: Coordinators,
     /// Fetch sessions of its connections.
     pub(crate) fetch_sessions: RefCell<Sessions>,
     /// Fetches of other shards that wait for partitions of this one.
@@ -94,6 +97,7 @@ impl Shard {
             fetch_memory_total,
             metrics: ShardMetrics::default(),
             connections: Connections::new(connection_limits(&config, count)),
+            coordinators: Coordinators::default(),
             fetch_sessions: RefCell::new(Sessions::new(session_slots(&config, count))),
             fetch_waiters: Waiters::default(),
             next_fetch: Cell::new(0),

@@ -1,0 +1,7 @@
+//! Whole nodes in a simulated world, spoken to in the Kafka protocol.
+
+mod basics;
+mod client;
+mod crash;
+mod hostile;
+mod world;
