@@ -1,6 +1,6 @@
 //! Finds Kafka's jars, by Maven or in a directory, and reads the message definitions out of them.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,29 +10,35 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::model::Definition;
 use crate::{ARTIFACTS, KAFKA_VERSION};
 
-/// The jars of [`ARTIFACTS`]: in `dir`, or fetched by Maven into its local repository.
+/// The jars of [`ARTIFACTS`]: in `dir`, or where Maven keeps them once it has fetched them.
 pub(crate) fn locate(dir: Option<&Path>) -> Result<Vec<PathBuf>> {
-    ARTIFACTS
+    let names = ARTIFACTS.map(|artifact| format!("{artifact}-{KAFKA_VERSION}.jar"));
+    if let Some(dir) = dir {
+        return Ok(names.map(|name| dir.join(name)).into());
+    }
+    let known = maven_class_path()?;
+    names
         .iter()
-        .map(|artifact| match dir {
-            Some(dir) => Ok(dir.join(format!("{artifact}-{KAFKA_VERSION}.jar"))),
-            None => fetch(artifact),
+        .map(|name| {
+            let found = known.iter().find(|path| path.ends_with(name));
+            found.cloned().with_context(|| format!("pom.xml does not bring {name}"))
         })
         .collect()
 }
 
-fn fetch(artifact: &str) -> Result<PathBuf> {
-    let coordinates = format!("org.apache.kafka:{artifact}:{KAFKA_VERSION}");
-    let target = std::env::temp_dir().join(format!("millrace-gen-jars-{}", std::process::id()));
-    // `copy` resolves through the local repository first, so a second run needs no network.
+/// The jars that `pom.xml` names, fetched by Maven where it does not have them.
+fn maven_class_path() -> Result<Vec<PathBuf>> {
+    let listed = std::env::temp_dir().join(format!("millrace-gen-{}.txt", std::process::id()));
     let status = Command::new("mvn")
-        .args(["--batch-mode", "--quiet", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"])
-        .arg(format!("-Dartifact={coordinates}"))
-        .arg(format!("-DoutputDirectory={}", target.display()))
+        .args(["--batch-mode", "--quiet", "-f", concat!(env!("CARGO_MANIFEST_DIR"), "/pom.xml")])
+        .arg("org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath")
+        .arg(format!("-Dmdep.outputFile={}", listed.display()))
         .status()
         .context("cannot run Maven (`mvn`); install it or name a directory with --jars")?;
-    ensure!(status.success(), "Maven could not fetch {coordinates}");
-    Ok(target.join(format!("{artifact}-{KAFKA_VERSION}.jar")))
+    ensure!(status.success(), "Maven could not fetch Kafka's jars");
+    let paths = fs::read_to_string(&listed)?;
+    fs::remove_file(&listed)?;
+    Ok(std::env::split_paths(paths.trim()).collect())
 }
 
 /// Every message definition in the jars, ordered by jar and name.

@@ -5,7 +5,10 @@ use proptest::prelude::*;
 use super::super::{Builder, set_base_offset, set_max_timestamp_log_append};
 use super::*;
 
-fn batch(records: &[(i64, Option<&[u8]>, Option<&[u8]>)]) -> Bytes {
+/// Timestamp, key, value.
+type Sample<'a> = (i64, Option<&'a [u8]>, Option<&'a [u8]>);
+
+fn batch(records: &[Sample<'_>]) -> Bytes {
     let mut builder = Builder::new(Codec::None);
     for (timestamp, key, value) in records {
         builder.push(*timestamp, *key, *value, &[(b"h", Some(b"1")), (b"", None)]);

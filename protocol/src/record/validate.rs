@@ -167,8 +167,7 @@ fn check_header(header: &BatchHeader, rules: &Rules) -> Result<(), Refusal> {
 /// Walks the records of a batch that [`one_batch`] accepted: each must be whole, have the next offset, a timestamp within
 /// bounds, and a key where one is required. Decompresses to at most `limit_bytes`.
 pub fn records(batch: &Bytes, rules: &Rules, limit_bytes: usize) -> Result<(), Refusal> {
-    let mut index = 0;
-    for record in RecordIter::of_batch(batch, limit_bytes)? {
+    for (index, record) in (0..).zip(RecordIter::of_batch(batch, limit_bytes)?) {
         let record = record?;
         // Accepted batches have base offset 0.
         if record.offset != i64::from(index) {
@@ -181,7 +180,6 @@ pub fn records(batch: &Bytes, rules: &Rules, limit_bytes: usize) -> Result<(), R
         if rules.timestamps.is_some_and(|timestamps| !timestamps.allow(record.timestamp)) {
             return Err(Refusal::Timestamp(record.timestamp));
         }
-        index += 1;
     }
     Ok(())
 }

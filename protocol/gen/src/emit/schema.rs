@@ -64,8 +64,8 @@ pub(crate) fn rust(messages: &[Message]) -> String {
     let mut text = header("Every message, for tests that treat all of them alike.");
     text.push_str("use millrace_protocol::messages as m;\n\nuse super::Codec;\n\n");
     text.push_str("/// The schema that the messages were generated from.\n");
-    text.push_str("pub const SCHEMA: &str = include_str!(\"schema.txt\");\n\n");
-    text.push_str("/// Every message, ordered by name.\npub const CODECS: &[Codec] = &[\n");
+    text.push_str("pub(crate) const SCHEMA: &str = include_str!(\"schema.txt\");\n\n");
+    text.push_str("/// Every message, ordered by name.\npub(crate) const CODECS: &[Codec] = &[\n");
     for message in messages {
         let _ = writeln!(text, "Codec::of::<m::{}>(),", message.name);
     }

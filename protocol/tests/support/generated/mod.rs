@@ -7,10 +7,10 @@ use millrace_protocol::messages as m;
 use super::Codec;
 
 /// The schema that the messages were generated from.
-pub const SCHEMA: &str = include_str!("schema.txt");
+pub(crate) const SCHEMA: &str = include_str!("schema.txt");
 
 /// Every message, ordered by name.
-pub const CODECS: &[Codec] = &[
+pub(crate) const CODECS: &[Codec] = &[
     Codec::of::<m::AbortTransactionRecord>(),
     Codec::of::<m::AbortedTxn>(),
     Codec::of::<m::AccessControlEntryRecord>(),

@@ -1,0 +1,7 @@
+//! Feeds `families::plain_records` with bytes that reach new code.
+#![no_main]
+
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| support::families::plain_records(bytes::Bytes::copy_from_slice(input)));
