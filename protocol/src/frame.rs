@@ -115,3 +115,74 @@ fn framed(write: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Result
     e.patch_i32(0, length as i32);
     Ok(e.finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Records;
+    use crate::messages::fetch_response::{FetchResponse, FetchableTopicResponse, PartitionData};
+    use crate::messages::{ApiVersionsResponse, MetadataRequest};
+
+    /// A frame without its length, which is checked.
+    fn unframed(chunks: Vec<Bytes>) -> Decoder {
+        let mut d = Decoder::new(Records::from(chunks).into_bytes());
+        let length = d.i32().expect("a length");
+        assert_eq!(usize::try_from(length), Ok(d.remaining()));
+        d
+    }
+
+    #[test]
+    fn requests_are_read_as_they_were_written() {
+        let client_id = Str::from_static("me");
+        for version in MetadataRequest::MIN_VERSION..=MetadataRequest::MAX_VERSION {
+            let request = MetadataRequest::default();
+            let chunks = encode_request(7, Some(&client_id), version, &request).expect("a request");
+            let mut d = unframed(chunks);
+            let header = decode_request_header(&mut d).expect("a header");
+            assert_eq!((header.api_key, header.api_version), (ApiKey::Metadata as i16, version));
+            assert_eq!((header.correlation_id, header.client_id), (7, Some(client_id.clone())));
+            assert_eq!(MetadataRequest::decode(&mut d, version), Ok(request));
+            assert_eq!(d.finish(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn records_go_into_a_response_uncopied() {
+        let batch = Bytes::from(vec![7; 10_000]);
+        let partition = PartitionData { records: Some(batch.clone().into()), ..PartitionData::default() };
+        let topic =
+            FetchableTopicResponse { partitions: vec![partition.clone(), partition], ..Default::default() };
+        let response = FetchResponse { responses: vec![topic], ..FetchResponse::default() };
+        for version in FetchResponse::MIN_VERSION..=FetchResponse::MAX_VERSION {
+            let chunks = encode_response(5, ApiKey::Fetch, version, &response).expect("a response");
+            // In front of each batch, and the tagged fields behind the second.
+            assert_eq!(chunks.len(), if ApiKey::Fetch.flexible(version) { 5 } else { 4 });
+            assert!(chunks[1].as_ptr() == batch.as_ptr() && chunks[3].as_ptr() == batch.as_ptr());
+            let mut d = unframed(chunks);
+            assert_eq!(decode_response_header(&mut d, ApiKey::Fetch, version), Ok(5));
+            assert_eq!(FetchResponse::decode(&mut d, version).as_ref(), Ok(&response));
+        }
+    }
+
+    #[test]
+    fn a_client_reads_api_versions_before_it_knows_any() {
+        let response = ApiVersionsResponse { error_code: 35, ..ApiVersionsResponse::default() };
+        let chunks = encode_response(1, ApiKey::ApiVersions, 0, &response).expect("a response");
+        assert_eq!(unframed(chunks).take_remaining(), [0, 0, 0, 1, 0, 35, 0, 0, 0, 0].as_slice());
+        // The header of a request of a version that does not exist yet can be read.
+        let mut e = Encoder::new();
+        let header = RequestHeader { api_key: 18, api_version: 99, correlation_id: 3, client_id: None };
+        encode_request_header(&header, &mut e).expect("a header");
+        assert_eq!(decode_request_header(&mut Decoder::new(e.into_bytes())), Ok(header));
+    }
+
+    #[test]
+    fn cut_headers_are_errors() {
+        for bytes in [&[][..], &[0, 18], &[0, 18, 0, 4, 0, 0, 0, 1], &[0, 18, 0, 4, 0, 0, 0, 1, 0, 5, b'a']] {
+            assert!(decode_request_header(&mut Decoder::new(Bytes::copy_from_slice(bytes))).is_err());
+        }
+        let bytes = Bytes::from_static(&[0, 18, 0, 4, 0, 0, 0, 1, 0xff, 0xfe]);
+        let refused = decode_request_header(&mut Decoder::new(bytes));
+        assert_eq!(refused, Err(DecodeError::InvalidLength { position: 10, length: -2 }));
+    }
+}

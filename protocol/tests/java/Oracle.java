@@ -2,6 +2,8 @@
 // argument, writes one answer a line. An answer is "ok", with what was asked for, or "error".
 //
 //   errors                                              code=NAME=retriable for every error code
+//   apis                                                id=Name=oldest=latest stable=latest=broker=controller for every API,
+//                                                       then the header versions of request and response, each version
 //   uuid <32 hex digits>                                the text of the identifier
 //   default <message> <version>                         the encoding of the defaults
 //   recode <message> <from version> <to version> <hex>  decoded in one version, encoded in another
@@ -26,6 +28,8 @@ import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.message.ApiMessageType.ListenerType;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.Message;
@@ -67,6 +71,8 @@ public class Oracle {
         switch (words[0]) {
             case "errors":
                 return errors();
+            case "apis":
+                return apis();
             case "uuid":
                 ByteBuffer id = ByteBuffer.wrap(HexFormat.of().parseHex(words[1]));
                 return new Uuid(id.getLong(), id.getLong()).toString();
@@ -100,6 +106,24 @@ public class Oracle {
             codes.add(error.code() + "=" + error.name() + "=" + (error.exception() instanceof RetriableException));
         }
         return String.join(" ", codes);
+    }
+
+    private static String apis() {
+        List<String> apis = new ArrayList<>();
+        for (ApiKeys key : ApiKeys.values()) {
+            if (!key.hasValidVersion()) {
+                continue;
+            }
+            StringBuilder api = new StringBuilder();
+            api.append(String.format("%d=%s=%d=%d=%d=%s=%s", key.id, key.name, key.oldestVersion(),
+                key.latestVersion(false), key.latestVersion(true), key.inScope(ListenerType.BROKER),
+                key.inScope(ListenerType.CONTROLLER)));
+            for (short version : key.allVersions()) {
+                api.append("=").append(key.requestHeaderVersion(version)).append(key.responseHeaderVersion(version));
+            }
+            apis.add(api.toString());
+        }
+        return String.join(" ", apis);
     }
 
     private static Message message(String name) throws Exception {

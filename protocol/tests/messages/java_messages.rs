@@ -1,7 +1,11 @@
 //! Every message against Apache Kafka's own code: defaults, and random contents carried from each version into each.
 
 use bytes::Bytes;
-use millrace_protocol::{ErrorCode, Uuid};
+use millrace_protocol::frame::{
+    RequestHeader, decode_request_header, decode_response_header, encode_request_header,
+};
+use millrace_protocol::wire::{Decoder, Encoder};
+use millrace_protocol::{ApiKey, ErrorCode, Listener, Uuid};
 
 use crate::java_oracle::ask;
 use crate::support::generated::{CODECS, SCHEMA};
@@ -23,6 +27,49 @@ fn error_codes_and_identifiers_are_kafkas() {
     for (id, answer) in ids.iter().zip(&answers[1..]) {
         assert_eq!(answer.as_deref(), Ok(Uuid::from_u128(*id).to_string().as_str()));
     }
+}
+
+#[test]
+fn apis_and_their_headers_are_kafkas() {
+    let Some(answers) = ask("apis", &["apis".to_owned()]) else { return };
+    let ours = ApiKey::all().map(|key| {
+        let (oldest, latest_stable) = key.versions();
+        let (_, latest) = key.valid_versions();
+        let served = |listener| key.listeners().contains(&listener);
+        let (broker, controller) = (served(Listener::Broker), served(Listener::Controller));
+        let number = key as i16;
+        let mut api = format!("{number}={key}={oldest}={latest_stable}={latest}={broker}={controller}");
+        for version in oldest..=latest {
+            api += &format!(
+                "={}{}",
+                request_header_version(key, version),
+                response_header_version(key, version)
+            );
+        }
+        api
+    });
+    assert_eq!(answers[0].as_deref(), Ok(ours.collect::<Vec<_>>().join(" ").as_str()));
+}
+
+/// Kafka counts the versions of headers: 2 is the flexible one of requests.
+fn request_header_version(key: ApiKey, version: i16) -> u8 {
+    let header =
+        RequestHeader { api_key: key as i16, api_version: version, correlation_id: 1, client_id: None };
+    let mut e = Encoder::new();
+    encode_request_header(&header, &mut e).expect("a header");
+    let bytes = e.into_bytes();
+    let flexible = bytes.len() == 11;
+    let mut d = Decoder::new(bytes);
+    assert_eq!(decode_request_header(&mut d), Ok(header));
+    assert_eq!(d.finish(), Ok(()));
+    1 + u8::from(flexible)
+}
+
+/// 1 is the flexible one of responses.
+fn response_header_version(key: ApiKey, version: i16) -> u8 {
+    let mut d = Decoder::new(Bytes::from_static(&[0, 0, 0, 9, 0]));
+    assert_eq!(decode_response_header(&mut d, key, version), Ok(9));
+    u8::from(d.remaining() == 0)
 }
 
 #[test]
