@@ -16,6 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{Either, select};
@@ -38,12 +39,15 @@ const BATCH_BYTES: usize = 512 << 10;
 /// Offsets are younger than this while a topic that was just created may be unknown to this shard.
 const TOPIC_KNOWN_AFTER_MS: i64 = 60_000;
 
+/// How long a log that cannot be read is left alone.
+const LOAD_RETRY: Duration = Duration::from_secs(10);
+
 /// Where a coordinator stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Loading,
     Active,
-    /// Its log cannot be read.
+    /// Its log could not be read.
     Broken,
     /// Its partition is gone.
     Ended,
@@ -123,28 +127,36 @@ impl Coordinator {
         })
     }
 
-    /// Reads the log and begins to serve.
+    /// Reads the log, as often as it takes, and begins to serve.
     pub(super) async fn load(self: Rc<Self>) {
-        let loaded = load::load(self.partition.group(), self.config.clone()).await;
-        if self.phase.get() != Phase::Loading {
-            return;
-        }
-        match loaded {
-            Ok(groups) => {
-                {
-                    let core = &mut *self.core.borrow_mut();
-                    core.groups = groups;
-                    core.restart_soft();
+        loop {
+            let loaded = load::load(self.partition.group(), self.config.clone()).await;
+            if self.phase.get() == Phase::Ended {
+                return;
+            }
+            match loaded {
+                Ok(groups) => {
+                    self.begin(groups);
+                    return;
                 }
-                self.phase.set(Phase::Active);
-                self.pump();
+                Err(error) => {
+                    let partition = self.partition.id.partition;
+                    tracing::error!(%error, partition, "loading consumer groups; trying again");
+                    self.phase.set(Phase::Broken);
+                }
             }
-            Err(error) => {
-                let partition = self.partition.id.partition;
-                tracing::error!(%error, partition, "loading consumer groups; the coordinator stays unavailable");
-                self.phase.set(Phase::Broken);
-            }
+            time::sleep(LOAD_RETRY).await;
         }
+    }
+
+    fn begin(self: &Rc<Self>, groups: ConsumerGroups) {
+        {
+            let core = &mut *self.core.borrow_mut();
+            core.groups = groups;
+            core.restart_soft();
+        }
+        self.phase.set(Phase::Active);
+        self.pump();
     }
 
     /// Hands in a request; the answer may take as long as a rebalance.
@@ -189,8 +201,12 @@ impl Coordinator {
             }
             if !self.write(core) {
                 self.wait_for_room(core);
-                return;
+                break;
             }
+        }
+        if !core.releasing && !core.in_flight.is_empty() {
+            core.releasing = true;
+            task::spawn(Rc::clone(self).release());
         }
         if core.timers.next().is_some_and(|next| next_timer.is_none_or(|before| next < before)) {
             self.timers_moved.notify_all();
@@ -198,7 +214,7 @@ impl Coordinator {
     }
 
     /// Proposes and applies what is being written, then hands its replies on. False: the journal has no room.
-    fn write(self: &Rc<Self>, core: &mut Core) -> bool {
+    fn write(&self, core: &mut Core) -> bool {
         let Some(mut writing) = core.writing.take() else { return true };
         while let Some(batch) = writing.batches.pop_front() {
             match self.partition.group().propose(batch.bytes.clone(), &batch.header) {
@@ -221,10 +237,6 @@ impl Coordinator {
             }
         }
         core.hand_on(writing.replies);
-        if !core.releasing && !core.in_flight.is_empty() {
-            core.releasing = true;
-            task::spawn(Rc::clone(self).release());
-        }
         true
     }
 

@@ -182,6 +182,31 @@ fn the_last_session_to_end_leaves_an_empty_group() {
 }
 
 #[test]
+fn a_new_member_is_not_kept_waiting_for_ever() {
+    check_after_two(
+        "         join a rebalance=1800000 session=1800000
+           > rebalance: the leader joins again; client reason: not provided
+         join b rebalance=1800000 session=1800000
+           > a: joined gen 2 range leader a [a b]
+           > b: joined gen 2 range leader a []
+         sync b
+         sync a a=A b=B
+           > store gen 2 range [a=A b=B]
+           > a: assigned A
+           > b: assigned B
+         join c v=3
+           > rebalance: a new member joins; client reason: not provided
+         join a rebalance=1800000 session=1800000
+         wait 299999
+         wait 1
+           > c: UNKNOWN_MEMBER_ID
+         join b
+           > a: joined gen 3 range leader a [a b]
+           > b: joined gen 3 range leader a []",
+    );
+}
+
+#[test]
 fn who_does_not_sync_is_out() {
     check(
         "join a v=3 session=1800000 rebalance=20000

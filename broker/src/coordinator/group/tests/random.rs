@@ -143,7 +143,14 @@ impl Clients {
                         text.split_once(" by ").map(|(_, leader)| leader.to_owned())
                     });
                     let first = writers.next();
-                    assert!(writers.all(|it| Some(it) == first), "one leader assigns a generation");
+                    assert!(writers.all(|it| Some(it) == first), "one member assigns a generation");
+                    if !self.assignments.contains_key(&value.generation) {
+                        let leader = value.leader.as_deref();
+                        assert!(
+                            first.is_none() || first.as_deref() == leader,
+                            "the leader assigns a generation"
+                        );
+                    }
                     let members =
                         value.members.iter().map(|it| (it.member_id.clone(), it.assignment.clone()));
                     let members: BTreeMap<Str, Bytes> = members.collect();

@@ -155,3 +155,27 @@ fn instance_ids_survive_a_restart_of_the_coordinator() {
            > b: FENCED_INSTANCE_ID",
     );
 }
+
+#[test]
+fn a_restarted_member_syncs_in_the_place_of_its_former_self() {
+    check(
+        "join a instance=i session=1800000 rebalance=20000
+           > rebalance: a new member joins; client reason: not provided
+           > store gen 0 - []
+         join b instance=j session=1800000 rebalance=20000
+         wait 6000
+           > a: joined gen 1 range leader a [a b]
+           > b: joined gen 1 range leader a []
+         sync a instance=i a=A b=B
+           > store gen 1 range [a=A b=B]
+           > a: assigned A
+         join b2 instance=j session=1800000 rebalance=20000
+           > store gen 1 range [a=A b2=B]
+           > b2: joined gen 1 range leader a []
+         sync b2 instance=j
+           > b2: assigned B
+         wait 30000
+         heartbeat a instance=i
+           > a: ok",
+    );
+}
