@@ -88,6 +88,11 @@ impl SimDisk {
         self.inject(Fault::SyncError, "/");
     }
 
+    /// Takes back the faults that have not struck yet.
+    pub fn disarm(&self) {
+        self.disk.faults.borrow_mut().once.clear();
+    }
+
     /// Sets how many bytes the disk holds; files that are there already stay. More than is free: writes that need space
     /// answer ENOSPC until it returns.
     pub fn set_capacity(&self, bytes: u64) {
