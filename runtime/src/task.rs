@@ -1,4 +1,4 @@
-//! Tasks of a shard in two queues; a panicking task aborts the process (`panic = "abort"` in every profile).
+//! Tasks of a shard in two queues; a panicking task aborts the process (the binary's panic hook).
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -16,10 +16,16 @@ pub enum Queue {
     Background,
 }
 
-/// Runs `future` on this shard in the caller's queue. Dropping the handle detaches the task.
+/// Runs `future` on this shard in the caller's queue, first when the caller yields: what the caller has borrowed may
+/// be borrowed by the task. Dropping the handle detaches the task.
 pub fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> JoinHandle<T> {
     match world::current() {
-        World::Real(_) => JoinHandle(Inner::Real(glommio::spawn_local(future).detach())),
+        World::Real(_) => {
+            // Not `spawn_local`: that one runs the task at once, inside this call.
+            let queue = glommio::executor().current_task_queue();
+            let task = glommio::spawn_local_into(future, queue);
+            JoinHandle(Inner::Real(task.expect("the queue of a running task lives").detach()))
+        }
         World::Sim(shard) => {
             JoinHandle(Inner::Sim(SimJoin::spawn(&shard, shard.core.current_queue(), future)))
         }

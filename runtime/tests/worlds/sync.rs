@@ -14,6 +14,7 @@ crate::in_both_worlds!(
     timeouts_end_and_do_not_end,
     tasks_are_joined_cancelled_and_detached,
     tasks_of_both_queues_run,
+    a_spawned_task_does_not_run_inside_spawn,
     an_event_wakes_all_listeners,
     a_notification_before_listening_is_not_seen,
     a_watch_wakes_on_change,
@@ -26,6 +27,22 @@ crate::in_both_worlds!(
 );
 
 const MS: Duration = Duration::from_millis(1);
+
+async fn a_spawned_task_does_not_run_inside_spawn(_: PathBuf) {
+    for queue in [None, Some(Queue::Request), Some(Queue::Background)] {
+        let state = Rc::new(RefCell::new(0));
+        let seen = Rc::clone(&state);
+        let borrowed = state.borrow_mut();
+        let body = async move { *seen.borrow_mut() += 1 };
+        let task = match queue {
+            None => task::spawn(body),
+            Some(queue) => task::spawn_in(queue, body),
+        };
+        drop(borrowed);
+        assert_eq!(task.await, Some(()));
+        assert_eq!(*state.borrow(), 1);
+    }
+}
 
 async fn sleeping_takes_its_time(_: PathBuf) {
     let start = time::now();
