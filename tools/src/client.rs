@@ -14,6 +14,7 @@ use bytes::Bytes;
 use protocol::messages::{ApiVersionsRequest, Message, MetadataRequest, MetadataResponse, Request};
 use protocol::wire::Decoder;
 use protocol::{ErrorCode, Str, frame};
+use runtime::time;
 
 use crate::cli::ConnectArgs;
 use crate::exit::{Exit, Failure};
@@ -23,6 +24,9 @@ const CLIENT_ID: Str = Str::from_static("millrace");
 
 /// Largest answer that is read, in bytes.
 const FRAME_BYTES_MAX: usize = 256 << 20;
+
+/// Pause between two questions to a coordinator that is not there yet.
+const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// No bound on the version of a request.
 pub(crate) const NEWEST: i16 = i16::MAX;
@@ -166,6 +170,33 @@ impl Cluster {
     /// The brokers that the last metadata named.
     pub(crate) fn broker_ids(&self) -> Vec<i32> {
         self.brokers.keys().copied().collect()
+    }
+
+    /// Asks one broker, or the bootstrap broker, and again while the answer says that a coordinator is still being made or
+    /// loaded, for as long as an answer may take.
+    pub(crate) fn call_settled<R: Request>(
+        &mut self,
+        broker: Option<i32>,
+        request: &R,
+        newest: i16,
+        code_of: impl Fn(&R::Response) -> i16,
+    ) -> Result<R::Response, Failure> {
+        let deadline = time::now() + self.timeout;
+        loop {
+            let answer = match broker {
+                Some(broker) => self.call_broker(broker, request, newest)?,
+                None => self.call(request, newest)?,
+            };
+            let code = ErrorCode::from_code(code_of(&answer));
+            let waits = matches!(
+                code,
+                Some(ErrorCode::CoordinatorNotAvailable | ErrorCode::CoordinatorLoadInProgress)
+            );
+            if !waits || time::now() >= deadline {
+                return Ok(answer);
+            }
+            std::thread::sleep(SETTLE_PAUSE);
+        }
     }
 
     /// Asks one broker by its node id.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
 use protocol::messages::{
-    ConsumerProtocolAssignment, DescribeGroupsRequest, FindCoordinatorRequest, Message, MetadataRequest,
-    OffsetFetchRequest,
+    ConsumerProtocolAssignment, DescribeGroupsRequest, DescribeGroupsResponse, FindCoordinatorRequest,
+    Message, MetadataRequest, OffsetFetchRequest,
 };
 use protocol::wire::Decoder;
 use protocol::{ErrorCode, Str};
@@ -116,7 +116,7 @@ pub(crate) fn learn_brokers(cluster: &mut Cluster) -> Result<(), Failure> {
 /// The broker that coordinates a consumer group.
 pub(crate) fn coordinator(cluster: &mut Cluster, name: &str) -> Result<i32, Failure> {
     let request = FindCoordinatorRequest { key: Str::from(name.to_owned()), ..Default::default() };
-    let answer = cluster.call(&request, FIND_ONE)?;
+    let answer = cluster.call_settled(None, &request, FIND_ONE, |answer| answer.error_code)?;
     if answer.error_code == ErrorCode::None.code() {
         return Ok(answer.node_id);
     }
@@ -131,7 +131,9 @@ pub(crate) fn describe(cluster: &mut Cluster, names: &[String]) -> Result<Vec<Gr
         let coordinator = coordinator(cluster, name)?;
         let request = DescribeGroupsRequest { groups: vec![Str::from(name.clone())], ..Default::default() };
         let offsets = offsets(cluster, coordinator, name)?;
-        for group in cluster.call_broker(coordinator, &request, NEWEST)?.groups {
+        let code_of =
+            |answer: &DescribeGroupsResponse| answer.groups.first().map_or(0, |group| group.error_code);
+        for group in cluster.call_settled(Some(coordinator), &request, NEWEST, code_of)?.groups {
             // Kafka answers "Dead" for a name that it does not know.
             let unknown = &*group.group_state == "Dead" && offsets.is_empty();
             let code = if unknown { ErrorCode::GroupIdNotFound.code() } else { group.error_code };
@@ -181,7 +183,8 @@ fn assigned(member: &DescribedGroupMember) -> Option<BTreeMap<String, Vec<i32>>>
 fn offsets(cluster: &mut Cluster, coordinator: i32, name: &str) -> Result<Vec<Offset>, Failure> {
     let request =
         OffsetFetchRequest { group_id: Str::from(name.to_owned()), topics: None, ..Default::default() };
-    let answer = cluster.call_broker(coordinator, &request, FETCH_OF_ONE)?;
+    let answer =
+        cluster.call_settled(Some(coordinator), &request, FETCH_OF_ONE, |answer| answer.error_code)?;
     if answer.error_code != ErrorCode::None.code() {
         return Err(refused(&format!("offsets of {name}"), answer.error_code, None));
     }

@@ -5,6 +5,7 @@ mod client;
 mod cmd;
 mod exit;
 mod groups;
+mod inspection;
 mod logging;
 mod node;
 mod output;

@@ -102,11 +102,12 @@ impl Iterator for Segment {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use protocol::record::{Builder, Codec, set_base_offset};
 
-    fn batch(offset: i64) -> Vec<u8> {
+    /// A batch of one record.
+    pub(crate) fn batch(offset: i64) -> Vec<u8> {
         let mut builder = Builder::new(Codec::None);
         builder.push(1_000, Some(b"k"), Some(b"value"), &[]);
         let mut bytes = builder.build().to_vec();

@@ -221,7 +221,7 @@ controller.listener.names=CONTROLLER
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 num.network.threads=3
 socket.send.buffer.bytes=102400
-log.dirs=/tmp/kraft-combined-logs
+log.dirs=/var/lib/kafka
 num.partitions : 2
 log.cleaner.threads=1
 log.retention.\\

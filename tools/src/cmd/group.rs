@@ -1,7 +1,7 @@
 //! `millrace group`: list, describe and delete consumer groups of any Kafka-compatible cluster.
 
 use clap::Subcommand;
-use protocol::messages::{DeleteGroupsRequest, ListGroupsRequest};
+use protocol::messages::{DeleteGroupsRequest, DeleteGroupsResponse, ListGroupsRequest};
 use protocol::{ErrorCode, Str};
 use serde::Serialize;
 
@@ -112,7 +112,8 @@ fn list(connect: &ConnectArgs) -> Result<(), Failure> {
     groups::learn_brokers(&mut cluster)?;
     let mut groups = Vec::new();
     for coordinator in cluster.broker_ids() {
-        let answer = cluster.call_broker(coordinator, &ListGroupsRequest::default(), NEWEST)?;
+        let request = ListGroupsRequest::default();
+        let answer = cluster.call_settled(Some(coordinator), &request, NEWEST, |answer| answer.error_code)?;
         if answer.error_code != ErrorCode::None.code() {
             return Err(refused(&format!("groups of broker {coordinator}"), answer.error_code, None));
         }
@@ -135,7 +136,9 @@ fn delete(names: &[String], connect: &ConnectArgs) -> Result<(), Failure> {
     for name in names {
         let coordinator = groups::coordinator(&mut cluster, name)?;
         let request = DeleteGroupsRequest { groups_names: vec![Str::from(name.clone())] };
-        for result in cluster.call_broker(coordinator, &request, NEWEST)?.results {
+        let code_of =
+            |answer: &DeleteGroupsResponse| answer.results.first().map_or(0, |result| result.error_code);
+        for result in cluster.call_settled(Some(coordinator), &request, NEWEST, code_of)?.results {
             if result.error_code == ErrorCode::None.code() {
                 deleted.push(result.group_id.to_string());
             } else {

@@ -1,12 +1,13 @@
 //! `millrace log`: look into a data directory, offline.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use protocol::record::{BatchHeader, NO_TIMESTAMP, Record, RecordIter, TimestampType};
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Problem};
+use crate::inspection;
 use crate::output::{Format, OutputArgs, Report, print};
 use crate::segment_file::{Found, Segment, SegmentError};
 
@@ -19,6 +20,19 @@ const SHOWN_CHARS: usize = 60;
 /// What to look at.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogCommand {
+    /// Check every batch of a data directory, and say what is in it
+    #[command(after_long_help = "\
+Examples:
+  millrace log inspect /var/lib/millrace
+  millrace log inspect data/shard-0/partitions/orders-0 --format json
+
+Stop the node first: what it writes meanwhile may look like damage. Nothing is changed. Ends with 7 when there is damage.")]
+    Inspect {
+        /// A data directory, a shard's, or a partition's
+        directory: PathBuf,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// Print the batches of segment files, and the records in them
     #[command(after_long_help = "\
 Examples:
@@ -45,6 +59,7 @@ pub(crate) struct DumpArgs {
 impl LogCommand {
     pub(crate) fn format(&self) -> Format {
         match self {
+            LogCommand::Inspect { output, .. } => output.format,
             LogCommand::Dump(args) => args.output.format,
         }
     }
@@ -52,8 +67,23 @@ impl LogCommand {
 
 pub(crate) fn run(command: LogCommand) -> Result<(), Failure> {
     match command {
+        LogCommand::Inspect { directory, output } => inspect(&directory, output.format),
         LogCommand::Dump(args) => dump(&args),
     }
+}
+
+fn inspect(directory: &Path, format: Format) -> Result<(), Failure> {
+    let unreadable =
+        |what: String| Failure::new(Exit::Refused, what, "name a data directory that can be read");
+    let found = inspection::inspect(directory)
+        .map_err(|error| unreadable(format!("{} cannot be read: {error}", directory.display())))?;
+    if found.partitions.is_empty() && found.identity.is_empty() {
+        return Err(unreadable(format!("{} holds no data of Millrace", directory.display())));
+    }
+    print(format, &found);
+    let cure = "keep the directory as it is, and read docs/operations/running.md, \"Damage\"";
+    let problems: Vec<Problem> = found.damage.into_iter().map(|what| Problem::new(what, cure)).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Failure { exit: Exit::Damage, problems }) }
 }
 
 /// One batch for people and programs.

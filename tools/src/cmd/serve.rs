@@ -1,9 +1,8 @@
 //! `millrace serve`: run a broker.
 
-use std::time::Instant;
-
 use broker::config::{Entry, Listener, Loaded, load};
 use clap::Args;
+use runtime::time;
 
 use crate::cli::{File, SourceArgs};
 use crate::cmd::config::print_settings;
@@ -43,10 +42,10 @@ pub(crate) struct ServeArgs {
     #[arg(long = "advertised-listener", value_name = "PLAINTEXT://HOST:PORT")]
     advertised: Vec<String>,
     /// Number of shards, each one thread (shards); by default one for each CPU
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     shards: Option<String>,
     /// Memory of the whole node, such as 4GiB (memory.bytes)
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     memory: Option<String>,
     /// Address of metrics and health, or off (http.listener)
     #[arg(long, value_name = "HOST:PORT")]
@@ -69,7 +68,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         print_settings(args.output.format);
         return Ok(());
     }
-    let started = Instant::now();
+    let started = time::now();
     let Loaded { config, warnings } = load(args.config.as_deref(), entries(args)?)?;
     logging::start(&args.log_level, args.output.format)?;
     for warning in warnings {

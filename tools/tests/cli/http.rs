@@ -33,18 +33,23 @@ fn health_and_metrics_answer() {
 }
 
 #[test]
-fn every_metric_that_an_alert_names_exists() {
+fn every_metric_that_alerts_and_dashboard_name_exists() {
     let dir = tempfile::tempdir().unwrap();
     let node = Node::start(dir.path(), &[]);
     let (_, text) = node.get("/metrics");
-    let rules = include_str!("../../../deploy/prometheus/alerts.yml");
+    let files = [
+        include_str!("../../../deploy/prometheus/alerts.yml"),
+        include_str!("../../../deploy/grafana/millrace.json"),
+    ];
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let names = rules.split(|c| !is_name(c)).filter(|word| word.starts_with("millrace_"));
-    let mut count = 0;
-    for name in names {
-        count += 1;
-        let family = name.trim_end_matches("_total").trim_end_matches("_bucket");
-        assert!(text.contains(&format!("# TYPE {family} ")), "{name} is not in\n{text}");
+    for file in files {
+        let names: Vec<&str> =
+            file.split(|c| !is_name(c)).filter(|word| word.starts_with("millrace_")).collect();
+        assert!(names.len() >= 5, "{names:?}");
+        for name in names {
+            let ends = ["_total", "_bucket", "_count"];
+            let family = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+            assert!(text.contains(&format!("# TYPE {family} ")), "{name} is not in\n{text}");
+        }
     }
-    assert!(count >= 5);
 }

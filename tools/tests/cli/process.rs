@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use runtime::time;
 use serde_json::Value;
 
 /// Bounds for a machine that is busy with other builds.
@@ -63,8 +64,8 @@ fn read_all(mut from: impl Read + Send + 'static) -> Receiver<String> {
 
 /// The exit code; the child is killed when it takes too long.
 fn wait(child: &mut Child, within: Duration) -> Option<i32> {
-    let end = Instant::now() + within;
-    while Instant::now() < end {
+    let end = time::now() + within;
+    while time::now() < end {
         if let Some(status) = child.try_wait().expect("the child can be waited for") {
             return status.code();
         }
@@ -106,8 +107,8 @@ impl Node {
 
     /// The log line with this message.
     pub(crate) fn wait_log(&mut self, message: &str) -> Value {
-        let end = Instant::now() + READY_WITHIN;
-        while let Ok(line) = self.log.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        let end = time::now() + READY_WITHIN;
+        while let Ok(line) = self.log.recv_timeout(end.duration_since(time::now())) {
             let value: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
             self.seen.push(line);
             if value["message"] == message {
@@ -132,7 +133,7 @@ impl Node {
 
     /// Stops it with SIGTERM; gives the exit code and how long it took.
     pub(crate) fn stop(&mut self) -> (Option<i32>, Duration) {
-        let started = Instant::now();
+        let started = time::now();
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
         assert!(sent.success());

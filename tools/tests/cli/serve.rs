@@ -19,6 +19,34 @@ fn starts_says_ready_and_stops_on_sigterm() {
 }
 
 #[test]
+fn what_a_stopped_node_leaves_is_inspected() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = Node::start(dir.path(), &[]);
+    assert_eq!(node.admin(&["topic", "create", "t"]).code, Some(0));
+    assert_eq!(node.stop().0, Some(0));
+    let path = dir.path().to_str().unwrap();
+    let ended = millrace(&["log", "inspect", path, "--format", "json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let found = ended.json();
+    assert_eq!(found["identity"]["millrace.shards"], "2");
+    let metadata = &found["partitions"][0];
+    assert!(metadata["directory"].as_str().unwrap().contains("__cluster_metadata-0"), "{found}");
+    assert!(metadata["records"].as_u64().unwrap() >= 2);
+
+    let segment = dir.path().join(metadata["directory"].as_str().unwrap()).join("00000000000000000000.log");
+    let dumped = millrace(&["log", "dump", segment.to_str().unwrap(), "--records"]);
+    assert_eq!(dumped.code, Some(0), "{dumped:?}");
+    assert!(dumped.stdout.contains("offset 0 "), "{}", dumped.stdout);
+
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[70] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let ended = millrace(&["log", "inspect", path]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(ended.stderr.contains("the CRC is wrong"), "{}", ended.stderr);
+}
+
+#[test]
 fn everything_that_does_not_serve_is_told_at_once() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
