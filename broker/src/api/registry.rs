@@ -70,14 +70,17 @@ pub fn markdown_table() -> String {
     for entry in REGISTRY {
         let (kafka_min, kafka_max) = entry.key.versions();
         let key = entry.key as i16;
-        let served = if entry.advertised_min < entry.min {
-            format!("{}–{} (advertised from {})", entry.min, entry.max, entry.advertised_min)
-        } else {
-            format!("{}–{}", entry.min, entry.max)
-        };
-        let _ = writeln!(table, "| {key} | {} | {served} | {kafka_min}–{kafka_max} |", entry.key.name());
+        let mut served = range(entry.min, entry.max);
+        if entry.advertised_min < entry.min {
+            let _ = write!(served, " (advertised from {})", entry.advertised_min);
+        }
+        let _ = writeln!(table, "| {key} | {} | {served} | {} |", entry.key.name(), range(kafka_min, kafka_max));
     }
     table
+}
+
+fn range(min: i16, max: i16) -> String {
+    if min == max { min.to_string() } else { format!("{min}–{max}") }
 }
 
 #[cfg(test)]

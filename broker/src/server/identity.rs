@@ -8,7 +8,7 @@ use runtime::disk;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const FILE_NAME: &str = "meta.properties";
 /// Version of Kafka's file format.
@@ -72,7 +72,6 @@ impl Identity {
             let path = path.clone();
             move |reason| IdentityError::Io { action, path, reason }
         };
-        disk::create_dir_all(&config.data_dir).await.map_err(io("creating the directory of"))?;
         if disk::exists(&path).await {
             let text = disk::read_file(&path).await.map_err(io("reading"))?;
             return Identity::parse(&String::from_utf8_lossy(&text), &path)?.check(config, shard_count, path);
@@ -98,7 +97,7 @@ impl Identity {
         text
     }
 
-    fn parse(text: &str, path: &std::path::Path) -> Result<Identity, IdentityError> {
+    fn parse(text: &str, path: &Path) -> Result<Identity, IdentityError> {
         let pairs = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
         let values: BTreeMap<&str, &str> = pairs.map(|(key, value)| (key.trim(), value.trim())).collect();
         let unusable = |key| IdentityError::Unusable { path: path.to_owned(), key };
@@ -134,6 +133,25 @@ impl Identity {
     }
 }
 
+/// Creates a directory so that it survives a power cut: every directory that it was missing in is synced, too.
+pub(super) async fn create_dir(path: &Path) -> Result<(), IdentityError> {
+    let mut parents = Vec::new();
+    for ancestor in path.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
+        if disk::exists(ancestor).await {
+            break;
+        }
+        // A relative path of one part lies in the working directory.
+        let parent = ancestor.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parents.push(parent.unwrap_or(Path::new(".")).to_owned());
+    }
+    let io = |reason| IdentityError::Io { action: "creating", path: path.to_owned(), reason };
+    disk::create_dir_all(path).await.map_err(io)?;
+    for parent in parents {
+        disk::sync_dir(&parent).await.map_err(io)?;
+    }
+    Ok(())
+}
+
 /// A random id, as Kafka draws them: never one that is reserved.
 pub(crate) fn new_uuid() -> Uuid {
     loop {
@@ -148,7 +166,6 @@ pub(crate) fn new_uuid() -> Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn identity() -> Identity {
         Identity { cluster_id: "c".to_owned(), node_id: 1, shard_count: 4 }

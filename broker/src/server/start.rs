@@ -1,7 +1,7 @@
 //! The order in which a node comes up, directed by shard 0: data directory, storage of every shard, metadata, partitions,
 //! listeners.
 
-use super::identity::{Identity, IdentityError};
+use super::identity::{Identity, IdentityError, create_dir};
 use super::node::{NodeEvent, NodeHandle};
 use crate::metadata::{self, Controller, ReplayError};
 use crate::net::{self, BindError, Connections};
@@ -67,8 +67,7 @@ impl Started {
 /// Starts the node; runs on shard 0.
 pub(super) async fn start(shard: &Rc<Shard>) -> Result<Started, StartError> {
     let config = &shard.config;
-    let io = |reason| IdentityError::Io { action: "creating", path: config.data_dir.clone(), reason };
-    disk::create_dir_all(&config.data_dir).await.map_err(io)?;
+    create_dir(&config.data_dir).await?;
     let lock = disk::lock_dir(&config.data_dir).map_err(|error| StartError::Lock(error.to_string()))?;
     let identity = Arc::new(Identity::load_or_create(config, shard.count).await?);
     let opened = shard.call_all(move |shard| async move {

@@ -7,7 +7,7 @@ use protocol::messages::delete_topics_request::DeleteTopicState;
 use protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use protocol::messages::{
-    DeleteTopicsRequest, FetchRequest, InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest,
+    DeleteTopicsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest,
 };
 use runtime::task;
 use std::time::Duration;
@@ -197,7 +197,7 @@ fn an_idempotent_producer_may_repeat_itself_even_over_a_restart() {
     let producer_id = world.run(async move {
         let mut client = Client::connect(address).await;
         create_topic(&mut client, "t", 1).await;
-        let request = InitProducerIdRequest { producer_id: -1, producer_epoch: -1, ..Default::default() };
+        let request = init_producer_id();
         let id = client.call(4, &request).await.expect("answered").producer_id;
         for sequence in 0..6 {
             let new = produce(&mut client, "t", 0, batch(sequence, 1, Some((id, sequence as i32)))).await;

@@ -2,7 +2,6 @@
 
 use crate::client::Client;
 use crate::world::*;
-use protocol::messages::InitProducerIdRequest;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -28,7 +27,7 @@ fn one_history(seed: u64) {
     let producer_id = world.run(async move {
         let mut client = Client::connect(address).await;
         create_topic(&mut client, "t", 1).await;
-        let request = InitProducerIdRequest { producer_id: -1, producer_epoch: -1, ..Default::default() };
+        let request = init_producer_id();
         client.call(4, &request).await.expect("answered").producer_id
     });
     let told = Rc::new(RefCell::new(Told::default()));

@@ -10,7 +10,7 @@ use protocol::messages::fetch_response::PartitionData;
 use protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use protocol::messages::produce_response::PartitionProduceResponse;
 use protocol::messages::{
-    CreateTopicsRequest, FetchRequest, MetadataRequest, ProduceRequest, metadata_request, metadata_response,
+    CreateTopicsRequest, FetchRequest, InitProducerIdRequest, MetadataRequest, ProduceRequest, metadata_request, metadata_response,
 };
 use protocol::record::{Builder, Codec, Producer, RecordIter, split_batches};
 use protocol::{Records, Uuid};
@@ -138,6 +138,16 @@ pub(crate) async fn metadata(client: &mut Client, name: &str) -> metadata_respon
     client.call(12, &request).await.expect("answered").topics.remove(0)
 }
 
+/// Asks for a producer id, as a producer without transactions does.
+pub(crate) fn init_producer_id() -> InitProducerIdRequest {
+    InitProducerIdRequest {
+        transactional_id: None,
+        producer_id: -1,
+        producer_epoch: -1,
+        ..InitProducerIdRequest::default()
+    }
+}
+
 pub(crate) fn produce_request(topic: &str, acks: i16, batches: Vec<(i32, Bytes)>) -> ProduceRequest {
     let partition_data = batches.into_iter().map(|(index, batch)| PartitionProduceData {
         index,
@@ -148,7 +158,7 @@ pub(crate) fn produce_request(topic: &str, acks: i16, batches: Vec<(i32, Bytes)>
         partition_data: partition_data.collect(),
         ..TopicProduceData::default()
     };
-    ProduceRequest { acks, timeout_ms: 1000, topic_data: vec![topic], ..ProduceRequest::default() }
+    ProduceRequest { acks, timeout_ms: 1000, topic_data: vec![topic], transactional_id: None, ..ProduceRequest::default() }
 }
 
 pub(crate) async fn produce(client: &mut Client, topic: &str, partition: i32, batch: Bytes) -> PartitionProduceResponse {
