@@ -73,6 +73,7 @@ struct Core {
     inbox: VecDeque<Input>,
     /// The decision that waits for room in the journal.
     writing: Option<Writing>,
+    waits_for_room: bool,
     /// Requests that are not answered yet.
     waiting: BTreeMap<RequestId, oneshot::Sender<Reply>>,
     /// What is proposed and not known to be raft-committed, in order.
@@ -87,7 +88,6 @@ struct Writing {
     replies: Vec<(RequestId, Reply)>,
     /// It is about members, not only about offsets.
     touches_members: bool,
-    waits_for_room: bool,
 }
 
 struct Batch {
@@ -111,6 +111,7 @@ impl Coordinator {
             timers: Timers::default(),
             inbox: VecDeque::new(),
             writing: None,
+            waits_for_room: false,
             waiting: BTreeMap::new(),
             in_flight: VecDeque::new(),
             releasing: false,
@@ -192,23 +193,32 @@ impl Coordinator {
 
     /// Decides and writes until nothing is left to do, or the journal has no room.
     fn pump(self: &Rc<Self>) {
-        let core = &mut *self.core.borrow_mut();
-        let next_timer = core.timers.next();
-        while self.phase.get() == Phase::Active {
-            if core.writing.is_none() {
-                let Some(input) = core.inbox.pop_front() else { break };
-                core.decide(input);
+        let (is_stalled, releases, wakes_timers) = {
+            let core = &mut *self.core.borrow_mut();
+            let next_timer = core.timers.next();
+            let mut is_stalled = false;
+            while !is_stalled && self.phase.get() == Phase::Active {
+                if core.writing.is_none() {
+                    let Some(input) = core.inbox.pop_front() else { break };
+                    core.decide(input);
+                }
+                is_stalled = !self.write(core);
             }
-            if !self.write(core) {
-                self.wait_for_room(core);
-                break;
-            }
+            let is_earlier = |next| next_timer.is_none_or(|before| next < before);
+            (
+                is_stalled && !std::mem::replace(&mut core.waits_for_room, true),
+                !core.in_flight.is_empty() && !std::mem::replace(&mut core.releasing, true),
+                core.timers.next().is_some_and(is_earlier),
+            )
+        };
+        // Nothing is borrowed any more: tasks borrow as well.
+        if is_stalled {
+            task::spawn(Rc::clone(self).wait_for_room());
         }
-        if !core.releasing && !core.in_flight.is_empty() {
-            core.releasing = true;
+        if releases {
             task::spawn(Rc::clone(self).release());
         }
-        if core.timers.next().is_some_and(|next| next_timer.is_none_or(|before| next < before)) {
+        if wakes_timers {
             self.timers_moved.notify_all();
         }
     }
@@ -240,22 +250,15 @@ impl Coordinator {
         true
     }
 
-    fn wait_for_room(self: &Rc<Self>, core: &mut Core) {
-        let (Some(writing), Some(shard)) = (&mut core.writing, self.shard.upgrade()) else { return };
-        if writing.waits_for_room {
-            return;
-        }
-        writing.waits_for_room = true;
-        let this = Rc::clone(self);
-        let storage = shard.storage().clone();
-        task::spawn(async move {
+    /// Goes on with a stalled decision when the journal has room again.
+    async fn wait_for_room(self: Rc<Self>) {
+        let storage = self.shard.upgrade().map(|shard| shard.storage().clone());
+        if let Some(storage) = storage {
             storage.room().await;
-            if let Some(writing) = &mut this.core.borrow_mut().writing {
-                writing.waits_for_room = false;
-            }
-            this.pump();
-            this.timers_moved.notify_all();
-        });
+        }
+        self.core.borrow_mut().waits_for_room = false;
+        self.pump();
+        self.timers_moved.notify_all();
     }
 
     /// Lets replies go when what they depend on is raft-committed (invariant 3).
@@ -363,12 +366,7 @@ impl Core {
             self.timers.change(now, change);
         }
         let touches_members = decision.records.iter().any(|it| matches!(it, Record::GroupMetadata { .. }));
-        let mut writing = Writing {
-            batches: VecDeque::new(),
-            replies: decision.replies,
-            touches_members,
-            waits_for_room: false,
-        };
+        let mut writing = Writing { batches: VecDeque::new(), replies: decision.replies, touches_members };
         match batches(decision.records, now_ms) {
             Ok(batches) => {
                 writing.batches = batches;
