@@ -84,11 +84,11 @@ fn create(
     let name = topic.name.detached();
     let mut records = Vec::with_capacity(1 + configs.len() + placed.len());
     records.push(MetadataRecord::Topic(TopicRecord { name: name.clone(), topic_id: id }));
-    for (name, value) in &configs {
+    for (key, value) in &configs {
         records.push(MetadataRecord::Config(ConfigRecord {
             resource_type: RESOURCE_TOPIC,
             resource_name: name.clone(),
-            name: name.clone(),
+            name: key.clone(),
             value: Some(value.clone()),
         }));
     }
