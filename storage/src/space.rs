@@ -31,7 +31,22 @@ impl Space {
         let needed = if self.full.get() { self.reserve_bytes / 16 } else { 0 };
         let full = room <= needed;
         if full != self.full.get() {
-            tracing::warn!(free_bytes, dirty_bytes, reserve_bytes = self.reserve_bytes, full, "disk space");
+            let reserve_bytes = self.reserve_bytes;
+            if full {
+                tracing::warn!(
+                    free_bytes,
+                    dirty_bytes,
+                    reserve_bytes,
+                    "the disk is nearly full: appends are refused"
+                );
+            } else {
+                tracing::info!(
+                    free_bytes,
+                    dirty_bytes,
+                    reserve_bytes,
+                    "there is disk space: appends are accepted"
+                );
+            }
         }
         self.room_bytes.set(room);
         self.full.set(full);
