@@ -197,13 +197,13 @@ impl Gatherer {
         if !self.schedule.open_loop() {
             return self.pending;
         }
-        let rest = (self.next..self.records)
-            .filter(|j| {
-                let partition = (j % self.partitions_of_topic) as usize;
-                self.slots.get(partition).is_some_and(Option::is_some)
-            })
-            .count();
-        self.pending + rest as u64
+        let left = self.records.saturating_sub(self.next);
+        let rounds = left / self.partitions_of_topic * self.partitions.len() as u64;
+        let started = (0..left % self.partitions_of_topic).filter(|step| {
+            let partition = ((self.next + step) % self.partitions_of_topic) as usize;
+            self.slots.get(partition).is_some_and(Option::is_some)
+        });
+        self.pending + rounds + started.count() as u64
     }
 
     fn due_ns(&self, j: u64) -> u64 {
@@ -301,6 +301,9 @@ mod tests {
         let mut all = Vec::new();
         for mine in [[0, 2], [1, 3]] {
             let mut gatherer = gatherer(100.0, &mine, 4, 0, 1000);
+            assert_eq!(gatherer.untaken(), 50);
+            gatherer.admit(20 * MS);
+            assert_eq!(gatherer.untaken(), 50);
             gatherer.admit(2_000 * MS);
             for piece in gatherer.take(2_000 * MS) {
                 all.extend(piece.records.map(|k| gatherer.number(piece.slot, k)));

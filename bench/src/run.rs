@@ -127,3 +127,46 @@ pub(crate) fn report(
         broker_process,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use runtime::net::probe;
+    use runtime::shard::ShardsConfig;
+
+    use super::*;
+    use crate::progress::Progress;
+    use crate::stub::{self, Script};
+
+    #[test]
+    fn a_real_run_goes_from_options_to_json() {
+        let address = probe("127.0.0.1:0".parse().unwrap()).unwrap();
+        let script = Script { listeners: vec![address], ..Script::default() };
+        let main = move |_: shard::Seed<()>| stub::serve(script.clone());
+        let _serving = shard::start(ShardsConfig::default(), main).unwrap();
+
+        let log = std::env::temp_dir().join(format!("millrace-bench-{}.hlog", std::process::id()));
+        let mut options = EndToEndOptions::new(&address.to_string(), "t");
+        options.target.partitions = 3;
+        options.load.rate = 500.0;
+        options.load.duration_s = 0.5;
+        options.load.slack_ms = 60_000.0;
+        options.generator.shards = 2;
+        options.generator.hlog = Some(log.clone());
+        options.generator.broker_pid = Some(std::process::id());
+        let (seen, progress) = mpsc::channel();
+        let observer = move |now: &Progress| seen.send(now.clone()).unwrap();
+        let report = run_end_to_end(&options, Box::new(observer)).unwrap();
+
+        assert!(report.valid, "{:?}", report.invalid_reasons);
+        let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+        assert_eq!(json["produced"]["acked_records"], 250);
+        assert_eq!(json["latency_us"]["end_to_end"]["count"], 250);
+        assert_eq!(json["options"]["partitions"], 3);
+        assert!(json["broker_process"]["rss_after_bytes"].as_u64() > Some(0));
+        assert_eq!(progress.iter().last().unwrap().records, 250);
+        assert!(std::fs::read_to_string(&log).unwrap().contains("Tag=end-to-end"));
+        std::fs::remove_file(log).unwrap();
+    }
+}
