@@ -72,14 +72,17 @@ impl<M: Send> Sender<M> {
     /// Sends `message`; never blocks. It wakes the receiver only if that sleeps.
     ///
     /// # Errors
-    /// [`Closed`] when the receiver has gone; the message is dropped.
+    /// [`Closed`] when the receiver had gone before; the message is dropped then. A receiver that goes at the same time may
+    /// have taken the message or not: who must know waits for a [`reply`].
     pub fn send(&self, message: M) -> Result<(), Closed> {
+        if self.0.closed.load(Ordering::SeqCst) {
+            return Err(Closed);
+        }
         self.0.queue.push(message);
         self.0.wake_sleeper();
-        if self.0.closed.load(Ordering::Acquire) {
+        if self.0.closed.load(Ordering::SeqCst) {
             // The receiver may have drained before this message came (invariant 3).
             self.0.drain();
-            return Err(Closed);
         }
         Ok(())
     }

@@ -10,9 +10,10 @@ use crate::world::{self, World};
 /// A task queue of a shard, with its share of the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Queue {
-    /// What a client waits for: 1000 shares, looked at every 500 µs.
+    /// What a client waits for: 1000 shares.
     Request,
-    /// What must not starve requests (segment writing, retention, recovery): 100 shares.
+    /// What must not starve requests (segment writing, retention, recovery): 100 shares. Its loops give way by
+    /// [`yield_if_needed`].
     Background,
 }
 
@@ -73,27 +74,29 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-/// Lets the other tasks of this queue run first.
+/// Lets other tasks run and I/O be looked at before this task goes on.
 pub async fn yield_now() {
     let mut yielded = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut yielded, true) {
             return Poll::Ready(());
         }
-        cx.waker().wake_by_ref();
+        match world::current() {
+            World::Real(shard) => shard.poll_yield(cx.waker()),
+            World::Sim(_) => cx.waker().wake_by_ref(),
+        }
         Poll::Pending
     })
     .await;
 }
 
-/// A cooperative point for long loops: yields only when this queue has used its turn.
+/// A cooperative point for long loops: gives way when the shard's loops have run for 500 µs.
 pub async fn yield_if_needed() {
-    match world::current() {
-        World::Real(_) => glommio::yield_if_needed().await,
-        World::Sim(shard) => {
-            if shard.core.draws_yield() {
-                yield_now().await;
-            }
-        }
+    let needed = match world::current() {
+        World::Real(shard) => shard.slice_is_over(),
+        World::Sim(shard) => shard.core.draws_yield(),
+    };
+    if needed {
+        yield_now().await;
     }
 }

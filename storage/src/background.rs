@@ -70,6 +70,7 @@ impl Storage {
             };
             if dirty >= LARGE_WRITE_BYTES || (pressed && dirty > 0) || damaged {
                 let _permit = shared.maintenance.acquire(1).await;
+                self.rename_deleted().await?;
                 log.0.write_segments().await?;
                 log.0.repair_indexes().await?;
             }

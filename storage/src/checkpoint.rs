@@ -26,6 +26,8 @@ pub(crate) struct Checkpoint {
     pub(crate) replay_from_block: u64,
     pub(crate) durable_block: u64,
     pub(crate) next_entry: u64,
+    /// Slot and position at which the journal goes on, if it was closed: it need not be searched then.
+    pub(crate) closed_at: Option<(u16, u64)>,
     pub(crate) logs: Vec<LogCheckpoint>,
 }
 

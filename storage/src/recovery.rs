@@ -56,7 +56,11 @@ pub(crate) async fn open(config: StorageConfig) -> Result<(Storage, RecoveryRepo
     config.check()?;
     let partitions = config.dir.join(PARTITIONS);
     disk::create_dir_all(&partitions).await.map_err(StorageError::during("create", &partitions))?;
-    sync_with_parent(&config.dir).await?;
+    // Names that an earlier process made or changed must be durable before they are relied on.
+    let parent = config.dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    for dir in [parent, Some(&config.dir), Some(&partitions)].into_iter().flatten() {
+        disk::sync_dir(dir).await.map_err(StorageError::during("flush", dir))?;
+    }
     let mut report = RecoveryReport::default();
     let checkpoint = match checkpoint::load(&config.dir).await? {
         Loaded::Valid(checkpoint, finding) => {
@@ -76,7 +80,9 @@ pub(crate) async fn open(config: StorageConfig) -> Result<(Storage, RecoveryRepo
     let identity = JournalIdentity { shard: checkpoint.shard, journal_id: checkpoint.journal_id };
     let known =
         Known { replay_from_block: checkpoint.replay_from_block, durable_block: checkpoint.durable_block };
-    let opened = open::open(&config, identity, known, checkpoint.next_entry, Rc::clone(&failure)).await?;
+    let closed_at = checkpoint.closed_at;
+    let opened =
+        open::open(&config, identity, known, closed_at, checkpoint.next_entry, Rc::clone(&failure)).await?;
     report.given_up.extend(opened.given_up.iter().cloned());
     report.blocks = opened.replay.len();
     let shared = Rc::new(Shared::new(config, Rc::clone(&opened.journal), failure));
@@ -85,8 +91,13 @@ pub(crate) async fn open(config: StorageConfig) -> Result<(Storage, RecoveryRepo
     recovery.attach(checkpoint).await?;
     recovery.replay(&opened).await?;
     let (logs, report) = recovery.finish();
+    opened.repeat_last().await?;
     shared.measure_space().await?;
-    let storage = Storage::new(shared, logs, generation);
+    shared.recovering.set(false);
+    let storage = Storage::new(Rc::clone(&shared), logs, generation);
+    // Not all of the checkpoint that was read need be durable, and a journal that was closed is open again.
+    storage.flush_all().await?;
+    storage.save(None).await?;
     runtime::task::spawn_in(Queue::Request, opened.journal.run_flusher());
     if !report.given_up.is_empty() {
         // The hole stays in the journal: the next start must not need what lies behind it.
@@ -112,19 +123,11 @@ async fn fresh(config: &StorageConfig) -> Result<Checkpoint, StorageError> {
         replay_from_block: 1,
         durable_block: 0,
         next_entry: 1,
+        closed_at: None,
         logs: Vec::new(),
     };
     checkpoint::save(&config.dir, &checkpoint).await?;
     Ok(checkpoint)
-}
-
-/// Makes the directory's own name durable.
-async fn sync_with_parent(dir: &Path) -> Result<(), StorageError> {
-    for dir in [Some(dir), dir.parent().filter(|parent| !parent.as_os_str().is_empty())].into_iter().flatten()
-    {
-        disk::sync_dir(dir).await.map_err(StorageError::during("flush", dir))?;
-    }
-    Ok(())
 }
 
 struct Recovery {
@@ -206,6 +209,7 @@ impl Recovery {
         }
         self.check_segments(&dir, &listing, &mut state).await?;
         self.tidy(&dir, &listing, &state).await?;
+        state.saved();
         let log = Log::new(id, known.topic, dir, &self.shared, state);
         if known.snapshot_offset >= 0 {
             let path = Kind::Producers.path(&log.0.dir, known.snapshot_offset);
@@ -308,10 +312,15 @@ impl Recovery {
 
     /// Applies the journal's entries in order.
     async fn replay(&mut self, opened: &Opened) -> Result<(), StorageError> {
+        let mut last_number = 0;
         for block in &opened.replay {
             let entries = opened.read_block(block).await?;
             for (number, entry) in (block.first_entry..).zip(entries) {
-                self.apply(number, entry, block).await?;
+                // A repeated block brings nothing new.
+                if number > last_number {
+                    self.apply(number, entry, block).await?;
+                    last_number = number;
+                }
             }
             if self.shared.cache.pressed() {
                 for replayed in self.logs.values() {
@@ -365,6 +374,9 @@ impl Recovery {
                 self.report.bytes += batch.len() as u64;
             }
             Change::Vote(vote) => log.0.state.borrow_mut().vote = Some(vote),
+            Change::Tail { segment, position, bytes } => {
+                log.0.restore_tail(segment, position, &bytes).await?
+            }
             Change::LogStart { offset } => log.0.state.borrow_mut().apply_log_start(offset),
             Change::TruncateAfter { index } => {
                 if let Some(cut) = log.0.cut_after(index).await? {

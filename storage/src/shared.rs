@@ -32,6 +32,13 @@ pub(crate) struct Shared {
     pub(crate) relief: Event,
     /// Files to remove once a checkpoint that does not name them is durable.
     pub(crate) doomed: RefCell<Vec<PathBuf>>,
+    /// Directories of logs were made since the directory of all logs was flushed.
+    pub(crate) partitions_made: Cell<bool>,
+    /// The journal is being replayed, and takes no entries yet.
+    pub(crate) recovering: Cell<bool>,
+    /// Appends are refused: the storage is being closed.
+    pub(crate) refusing: Cell<bool>,
+    /// Background work ends.
     pub(crate) closing: Cell<bool>,
 }
 
@@ -48,6 +55,9 @@ impl Shared {
             urge: Event::new(),
             relief: Event::new(),
             doomed: RefCell::default(),
+            partitions_made: Cell::new(false),
+            recovering: Cell::new(true),
+            refusing: Cell::new(false),
             closing: Cell::new(false),
             config,
         }

@@ -1,4 +1,5 @@
-//! Producer snapshot files (docs/storage-format.md, section 5). Derived: not flushed, and made again when damaged.
+//! Producer snapshot files (docs/storage-format.md, section 5). Derived: made again from the log when damaged.
+//! Does not own: flushing them, which the checkpoint's flush of the log does.
 
 use std::path::Path;
 

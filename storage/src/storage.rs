@@ -11,6 +11,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures::stream::{self, TryStreamExt};
 use runtime::time::Instant;
 
 use crate::checkpoint::{self, Checkpoint, LogCheckpoint};
@@ -24,6 +25,9 @@ use crate::shared::Shared;
 
 /// How often a waiter for room urges the segment writer.
 const ROOM_LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Segment files flushed at once: the file system makes one transaction of them.
+const FLUSHES_AT_ONCE: usize = 8;
 
 /// One shard's storage. Cheap to clone.
 #[derive(Clone)]
@@ -141,6 +145,7 @@ impl Storage {
         let Some(log) = self.log(id) else { return Err(StorageError::UnknownLog(id)) };
         let _permit = self.0.shared.maintenance.acquire(1).await;
         let Some(cut) = log.0.cut_after(index).await? else { return Ok(()) };
+        log.0.check_exists()?;
         let reaches_segments = cut.reaches_segments();
         let entry = Entry { id, change: Change::TruncateAfter { index } };
         let number = self.0.shared.journal.append(entry, None)?;
@@ -209,15 +214,23 @@ impl Storage {
     /// The storage failed.
     pub async fn close(self) -> Result<(), StorageError> {
         let shared = &self.0.shared;
+        shared.refusing.set(true);
+        if !shared.journal.files.starved() {
+            shared.journal.settle().await?;
+        }
+        let permit = shared.maintenance.acquire(1).await;
+        let written = self.write_all().await;
         shared.journal.close().await?;
         shared.closing.set(true);
         shared.failure.wake();
-        match self.checkpoint().await {
+        match written {
+            Ok(()) => self.save(Some(shared.journal.end())).await?,
             Err(error) if error.is_no_space() => {
-                tracing::warn!(%error, "closing on a full disk: the journal keeps all")
+                tracing::warn!(%error, "closes on a full disk: the journal keeps what the segments lack");
             }
-            other => other?,
+            Err(error) => return Err(error),
         }
+        drop(permit);
         shared.files.close().await
     }
 
@@ -229,17 +242,45 @@ impl Storage {
 
     /// As [`Storage::checkpoint`], with the maintenance permit held by the caller.
     pub(crate) async fn checkpoint_held(&self) -> Result<(), StorageError> {
+        self.write_all().await?;
+        self.save(None).await
+    }
+
+    /// Writes every durable batch and the producers' state into segments and snapshots, and flushes them.
+    async fn write_all(&self) -> Result<(), StorageError> {
         let shared = &self.0.shared;
         shared.failure.check()?;
+        self.rename_deleted().await?;
         for (_, log) in self.logs() {
             log.0.write_segments().await?;
-            log.0.flush_segments().await?;
             log.0.write_snapshot().await?;
             runtime::task::yield_if_needed().await;
         }
-        self.rename_deleted().await?;
+        self.flush_all().await
+    }
+
+    /// Flushes what was written to segments, of logs that are being deleted, too: the checkpoint still names them.
+    pub(crate) async fn flush_all(&self) -> Result<(), StorageError> {
+        let shared = &self.0.shared;
+        let deleting = self.0.deleting.borrow().clone();
+        let logs =
+            self.logs().into_iter().map(|(_, log)| log).chain(deleting.into_iter().map(|(log, _)| log));
+        let unflushed: Vec<Log> = logs.filter(|log| !log.0.state.borrow().unflushed.is_empty()).collect();
+        if shared.partitions_made.take() {
+            let dir = shared.partitions_dir();
+            runtime::disk::sync_dir(&dir).await.map_err(StorageError::during("flush", &dir))?;
+        }
+        let flushes = stream::iter(unflushed.into_iter().map(Ok));
+        flushes.try_for_each_concurrent(FLUSHES_AT_ONCE, async |log| log.0.flush_segments().await).await
+    }
+
+    /// Saves a checkpoint of what is in the segments, and lets go what it supersedes.
+    pub(crate) async fn save(&self, closed_at: Option<(u16, u64)>) -> Result<(), StorageError> {
+        let shared = &self.0.shared;
         let doomed = shared.doomed.take();
-        let checkpoint = self.table();
+        let mut checkpoint = self.table();
+        // What must be replayed must be searched for.
+        checkpoint.closed_at = closed_at.filter(|_| checkpoint.replay_from_block > checkpoint.durable_block);
         if let Err(error) = checkpoint::save(&shared.config.dir, &checkpoint).await {
             shared.doomed.borrow_mut().extend(doomed);
             return Err(error);
@@ -247,6 +288,9 @@ impl Storage {
         self.0.generation.set(checkpoint.generation);
         self.0.saved_entry.set(checkpoint.next_entry - 1);
         self.0.saved_at.set(runtime::time::now());
+        for (_, log) in self.logs() {
+            log.0.state.borrow_mut().saved();
+        }
         shared.journal.files.release_before(checkpoint.replay_from_block);
         shrink::remove(shared, doomed).await;
         Ok(())
@@ -257,7 +301,9 @@ impl Storage {
         self.0.shared.journal.durable_entry() != self.0.saved_entry.get()
     }
 
-    async fn rename_deleted(&self) -> Result<(), StorageError> {
+    /// Takes the directories of deleted logs out of the way, before another log of the same name needs its own. Under the
+    /// maintenance permit.
+    pub(crate) async fn rename_deleted(&self) -> Result<(), StorageError> {
         let durable = self.0.shared.journal.durable_entry();
         let deleted = self.0.deleting.borrow().clone();
         for (log, entry) in deleted.into_iter().filter(|(_, entry)| *entry <= durable) {
@@ -286,6 +332,7 @@ impl Storage {
             replay_from_block: journal.first_block_for(first_needed),
             durable_block: journal.durable_block(),
             next_entry: durable_entry + 1,
+            closed_at: None,
             logs: logs.into_iter().map(|log| log.to_checkpoint(durable_entry)).collect(),
         }
     }
@@ -309,6 +356,7 @@ pub struct Usage {
 impl LogInner {
     fn to_checkpoint(&self, durable_entry: u64) -> LogCheckpoint {
         let state = self.state.borrow();
+        assert!(state.unflushed.is_empty(), "a checkpoint names only what is flushed");
         let (next_offset, last_index) = state.written_end();
         let leader_epochs = state.epochs.entries().iter().filter(|(_, start)| *start < next_offset);
         LogCheckpoint {

@@ -35,14 +35,14 @@ fn start(allowed_logs: Vec<&'static str>) -> Result<Broker> {
 
 fn inspect(broker: &Broker) -> Result<Command> {
     let mut command = Command::new(binary::millrace()?);
-    command.args(["log", "inspect", "--data-dir"]).arg(broker.data_dir());
+    command.args(["log", "inspect"]).arg(broker.data_dir());
     Ok(command)
 }
 
 #[test]
 fn a_flipped_byte_in_a_closed_segment() -> Outcome {
     suite::run(Cost::Light, || {
-        let mut broker = start(vec!["damage", "corrupt", "CRC", "crc"])?;
+        let mut broker = start(vec!["reading"])?;
         broker.stop()?;
         let mut segments = files_below(broker.data_dir(), ".log")?;
         segments.retain(|file| file.to_string_lossy().contains(&format!("{TOPIC}-0/")));
@@ -75,7 +75,7 @@ fn a_flipped_byte_in_a_closed_segment() -> Outcome {
 /// The blocks that a start after a kill needs: those behind the last checkpoint. The node is killed before it is idle
 /// for long enough to seal its journal.
 fn killed() -> Result<(Broker, Vec<Block>)> {
-    let mut broker = start(vec!["torn", "cut off", "corrupt", "damage", "journal"])?;
+    let mut broker = start(Vec::new())?;
     broker.kill()?;
     let found = blocks(broker.data_dir())?;
     ensure!(found.len() > 20, "only {} journal blocks", found.len());

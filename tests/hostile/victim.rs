@@ -36,8 +36,7 @@ pub(crate) enum Reaction {
 
 impl Victim {
     pub(crate) fn start() -> Result<Victim> {
-        let allowed_logs = vec!["closing connection", "rejected"];
-        let target = Target::start(Options { memory: MEMORY, allowed_logs, ..Options::default() })?;
+        let target = Target::start(Options { memory: MEMORY, ..Options::default() })?;
         let canary = unique("canary");
         Wire::connect(&target.bootstrap())?.create_topic(&canary, 1, &[])?;
         let pid = match &target {

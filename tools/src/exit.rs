@@ -33,7 +33,7 @@ Exit codes:
   0  done, or stopped by SIGTERM or SIGINT
   1  the broker refused the request, or it did not finish
   2  the command line is wrong
-  3  the configuration is wrong; every mistake was printed
+  3  the configuration is wrong, every mistake was printed (`bench`: the figures are not valid)
   4  this machine or the data directory does not serve (kernel, limits, file system, port in use, directory locked)
   5  storage failed while serving; what was acknowledged is on disk, find the cause before starting again
   6  no broker answers at the address

@@ -14,6 +14,9 @@ use crate::exit::{Exit, Failure, Problem};
 /// Partitions that the check of the open-file limit reckons with.
 const PARTITIONS_HINT: usize = 1024;
 
+/// The least memory that a shard works with: a few requests of a megabyte, and their answers.
+const SHARD_MEMORY_MIN_BYTES: u64 = 16 << 20;
+
 /// What is needed beside the configuration.
 pub(crate) struct Prepared {
     /// With shards, ports and advertised addresses filled in.
@@ -28,6 +31,7 @@ pub(crate) fn prepare(mut config: NodeConfig) -> Result<Prepared, Failure> {
     if config.shards == 0 {
         config.shards = cpus_of(&config);
     }
+    check_memory(&config, &mut problems);
     config.listeners = config.listeners.iter().map(|listener| free_port(listener, &mut problems)).collect();
     advertise(&mut config, &mut problems);
     let http = config.http_listener.0.and_then(|address| bind(address, "http.listener", &mut problems));
@@ -47,6 +51,20 @@ fn cpus_of(config: &NodeConfig) -> u16 {
     let usable = || std::thread::available_parallelism().map_or(1, usize::from);
     let cpus = config.cpus.as_ref().map_or_else(usable, Vec::len);
     u16::try_from(cpus).unwrap_or(u16::MAX).max(1)
+}
+
+fn check_memory(config: &NodeConfig, problems: &mut Vec<Problem>) {
+    let each = config.memory_per_shard_bytes(config.shards);
+    if each < SHARD_MEMORY_MIN_BYTES {
+        let enough = (SHARD_MEMORY_MIN_BYTES * u64::from(config.shards)) >> 20;
+        problems.push(Problem::new(
+            format!(
+                "memory.bytes: {} bytes for {} shards are {each} for each",
+                config.memory_bytes, config.shards
+            ),
+            format!("set memory.bytes to {enough}MiB or more, or take fewer shards"),
+        ));
+    }
 }
 
 /// The listener with a port that nobody listens on: the kernel would let a second node share it, and halve the clients

@@ -105,7 +105,8 @@ pub(crate) fn run<A: Api>(frame: Frame) -> Answer {
         Ok(request) => request,
         Err(error) => {
             let api = A::Request::KEY.name();
-            tracing::info!(%error, api, version, peer = %connection.peer, "closing a connection: malformed request");
+            shard.metrics.requests_malformed.add(1);
+            tracing::debug!(%error, api, version, peer = %connection.peer, "closing a connection: malformed request");
             return futures::future::ready(Reply::Close).boxed_local();
         }
     };

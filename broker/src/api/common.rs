@@ -41,8 +41,8 @@ pub(super) fn advertised_node(shard: &Shard, connection: &ConnectionInfo) -> Nod
     let advertised = shard.config.advertised(connection.listener);
     let host = match advertised {
         Some(listener) if !listener.is_wildcard() => listener.host.clone(),
-        // Nothing better is known than that the client is on a network that reaches us by some address.
-        _ => bound.map(|a| a.ip()).filter(|ip| !ip.is_unspecified()).map_or("localhost".to_owned(), |ip| ip.to_string()),
+        // The address by which this client got here is one that works for it.
+        _ => connection.local.ip().to_canonical().to_string(),
     };
     let port = match advertised.map(|listener| listener.port) {
         Some(port) if port != 0 => port,

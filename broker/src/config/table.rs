@@ -27,8 +27,8 @@ settings! {
         shards: u16 = 0, Spec::ours("shards").between(0, 1024).example("4");
         /// The CPUs that shards are pinned to in turn, as numbers and ranges; unset means all that the process may use.
         cpus: Option<Vec<usize>> = None, Spec::ours("cpus").example("\"0-3,8\"");
-        /// Memory of the whole node for caches, requests and buffers; each shard gets an equal part.
-        memory_bytes: u64 = 1 << 30, Spec::ours("memory.bytes").at_least(64 * MIB).unit(Unit::Bytes).example("\"4GiB\"");
+        /// Memory of the whole node for caches, requests and buffers, of which each shard gets an equal part; 0 means 1 GiB, or 64 MiB for each shard where that is more.
+        memory_bytes: u64 = 0, Spec::ours("memory.bytes").at_least(0).unit(Unit::Bytes).example("\"4GiB\"");
         /// The part of each shard's memory that caches recent batches, in percent; requests and buffers use the rest.
         cache_memory_percent: u16 = 50, Spec::ours("cache.memory.percent").between(10, 90).example("50");
         /// Address of the HTTP server for metrics and health, or "off".
@@ -200,7 +200,11 @@ impl NodeConfig {
     /// The memory of one of `shards` shards, in bytes.
     #[must_use]
     pub fn memory_per_shard_bytes(&self, shards: u16) -> u64 {
-        self.memory_bytes / u64::from(shards.max(1))
+        let shards = u64::from(shards.max(1));
+        match self.memory_bytes {
+            0 => ((1 << 30) / shards).max(64 << 20),
+            bytes => bytes / shards,
+        }
     }
 
     /// The part of one shard's memory that caches batches, in bytes.

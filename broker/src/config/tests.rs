@@ -76,6 +76,14 @@ fn every_default_reads_back_as_itself() {
 }
 
 #[test]
+fn memory_is_divided_among_shards() {
+    let mib = |text: &str, shards| config(text).memory_per_shard_bytes(shards) >> 20;
+    assert_eq!((mib("", 1), mib("", 4), mib("", 64)), (1024, 256, 64));
+    assert_eq!(mib("memory.bytes = \"1GiB\"", 64), 16);
+    assert_eq!(config("cache.memory.percent = 25").cache_per_shard_bytes(1) >> 20, 255);
+}
+
+#[test]
 fn defaults_are_kafkas_and_durable() {
     let config = config("");
     assert_eq!(config.data_dir, PathBuf::from("/data"));

@@ -50,6 +50,8 @@ counters! {
     connections_accepted,
     /// Connections closed at once because of a limit.
     connections_refused,
+    /// Requests that closed their connection: malformed, too large, unknown API or version.
+    requests_malformed,
     /// Bytes of requests received.
     bytes_in,
     /// Bytes of responses sent.

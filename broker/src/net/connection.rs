@@ -21,6 +21,7 @@ use runtime::sync::Event;
 use runtime::time::{self, Instant};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -32,6 +33,11 @@ const IN_FLIGHT_MAX: usize = 128;
 /// Responses that are ready at once leave in one write, up to this many bytes.
 const WRITE_LEN_MAX: usize = 1 << 20;
 
+/// A longer write goes in pieces of this, so that its progress is seen.
+const WRITE_PIECE_LEN: usize = 256 * 1024;
+/// A piece may take this long, or the client is not reading.
+const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+
 /// What a request may know of its connection.
 #[derive(Debug)]
 pub struct ConnectionInfo {
@@ -39,6 +45,8 @@ pub struct ConnectionInfo {
     pub id: u64,
     /// The client's address.
     pub peer: SocketAddr,
+    /// The address by which the client reached this node.
+    pub local: SocketAddr,
     /// Position of the listener in the configuration.
     pub listener: usize,
 }
@@ -46,10 +54,11 @@ pub struct ConnectionInfo {
 /// A connection as its own task and the sweep see it.
 pub(super) struct Connection {
     pub(super) info: Rc<ConnectionInfo>,
-    pub(super) arrival: Arrival,
+    arrival: Arrival,
     last_active: Cell<Instant>,
     in_flight: Cell<usize>,
-    writing: Cell<bool>,
+    /// When the write at hand began.
+    writing: Cell<Option<Instant>>,
     /// Requests that the reader has started and the writer has not taken yet.
     started: RefCell<Vec<InFlight>>,
     /// A request was started, or no further one will be.
@@ -97,7 +106,7 @@ impl Connection {
             arrival: Arrival::default(),
             last_active: Cell::new(time::now()),
             in_flight: Cell::new(0),
-            writing: Cell::new(false),
+            writing: Cell::new(None),
             started: RefCell::default(),
             reader_moved: Event::new(),
             writer_moved: Event::new(),
@@ -107,10 +116,14 @@ impl Connection {
         }
     }
 
-    /// How long nothing has moved, if nothing is being worked on; a client that does not read counts as idle.
+    /// How long nothing has moved, if the client is not waiting for us.
     pub(super) fn idle(&self) -> Option<Duration> {
-        let waits_for_us = self.in_flight.get() > 0 && !self.writing.get();
-        (!waits_for_us).then(|| self.last_active.get().elapsed())
+        (self.in_flight.get() == 0).then(|| self.last_active.get().elapsed())
+    }
+
+    /// Whether the client sends a frame or reads its responses too slowly to be waited for.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.arrival.is_late() || self.writing.get().is_some_and(|since| since.elapsed() > WRITE_STALL_MAX)
     }
 
     /// Ends the connection once what is in flight is answered.
@@ -130,9 +143,9 @@ impl Connection {
         let reader = FrameReader::new(read, shard.request_memory.clone(), frame_len_max);
         let mut writing = pin!(self.write_responses(shard, write));
         let reading = pin!(self.read_requests(shard, reader));
-        // The writer ends when a response asks for it or a write fails; the reader ends first otherwise, and then what is in
-        // flight is still answered.
-        if let Either::Right(_) = future::select(writing.as_mut(), reading).await {
+        // The writer ends when a response asks for it or a write fails. If the reader ends first, what is in flight is still
+        // answered. The reader goes first, so that the writer sees a new request in the same turn.
+        if let Either::Left(((), writing)) = future::select(reading, writing.as_mut()).await {
             self.reading_ended.set(true);
             self.reader_moved.notify_all();
             writing.await;
@@ -152,7 +165,8 @@ impl Connection {
                 Either::Left((Ok(frame), _)) => frame,
                 Either::Left((Err(end), _)) => {
                     if let ReadEnd::Size(_) = end {
-                        tracing::info!(reason = %end, peer = %self.info.peer, "closing a connection");
+                        shard.metrics.requests_malformed.add(1);
+                        tracing::debug!(reason = %end, peer = %self.info.peer, "closing a connection");
                     }
                     return;
                 }
@@ -160,7 +174,10 @@ impl Connection {
             };
             shard.metrics.bytes_in.add(frame.bytes.len());
             let held = Held::new(frame.permits);
-            let Some((entry, answer)) = dispatch(shard, &self.info, &held, frame.bytes) else { return };
+            let Some((entry, answer)) = dispatch(shard, &self.info, &held, frame.bytes) else {
+                shard.metrics.requests_malformed.add(1);
+                return;
+            };
             self.in_flight.set(self.in_flight.get() + 1);
             self.started.borrow_mut().push(InFlight { answer, held, entry, since: time::now() });
             self.reader_moved.notify_all();
@@ -189,15 +206,9 @@ impl Connection {
                 next = if close || len >= WRITE_LEN_MAX { None } else { running.next().now_or_never().flatten() };
             }
             shard.metrics.bytes_out.add(len);
-            if !chunks.is_empty() {
-                self.writing.set(true);
-                let written = half.write_all(chunks).await;
-                self.writing.set(false);
-                if written.is_err() {
-                    return;
-                }
+            if self.write(&mut half, chunks).await.is_err() {
+                return;
             }
-            self.touch();
             self.in_flight.set(self.in_flight.get() - done.len());
             self.writer_moved.notify_all();
             if close {
@@ -205,6 +216,17 @@ impl Connection {
             }
         }
         half.shutdown().await;
+    }
+
+    async fn write(&self, half: &mut WriteHalf, chunks: Vec<Bytes>) -> io::Result<()> {
+        for piece in pieces(chunks) {
+            self.writing.set(Some(time::now()));
+            let written = half.write_all(piece).await;
+            self.writing.set(None);
+            written?;
+            self.touch();
+        }
+        Ok(())
     }
 
     /// The next response in order; none when the reader has ended and everything is answered.
@@ -220,6 +242,42 @@ impl Connection {
             } else if let Either::Left((finished, _)) = future::select(running.next(), moved).await {
                 return finished;
             }
+        }
+    }
+}
+
+/// The same bytes in writes of `WRITE_PIECE_LEN` at most.
+fn pieces(chunks: Vec<Bytes>) -> Vec<Vec<Bytes>> {
+    let mut pieces = Vec::new();
+    let mut piece = Vec::with_capacity(chunks.len());
+    let mut room = WRITE_PIECE_LEN;
+    for mut chunk in chunks {
+        while chunk.len() > room {
+            piece.push(chunk.split_to(room));
+            pieces.push(std::mem::take(&mut piece));
+            room = WRITE_PIECE_LEN;
+        }
+        room -= chunk.len();
+        piece.push(chunk);
+    }
+    if !piece.is_empty() {
+        pieces.push(piece);
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pieces_are_the_bytes_in_order(lens in prop::collection::vec(0_usize..700_000, 0..8)) {
+            let chunks: Vec<Bytes> = (0_u8..).zip(&lens).map(|(n, len)| Bytes::from(vec![n; *len])).collect();
+            let cut = pieces(chunks.clone());
+            prop_assert!(cut.iter().all(|piece| piece.iter().map(Bytes::len).sum::<usize>() <= WRITE_PIECE_LEN));
+            prop_assert_eq!(cut.concat().concat(), chunks.concat());
         }
     }
 }

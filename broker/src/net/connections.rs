@@ -68,6 +68,8 @@ impl Connections {
 
     /// Serves a connection in a task of its own, unless a limit is reached: then it is closed at once.
     pub(super) fn admit(&self, shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, listener: usize) {
+        // A wildcard listener knows its own address only from a connection.
+        let local = stream.local_addr().unwrap_or(peer);
         let from_ip = self.per_ip.borrow().get(&peer.ip()).copied().unwrap_or(0);
         if self.len() >= self.limits.total_max || from_ip >= self.limits.per_ip_max {
             shard.metrics.connections_refused.add(1);
@@ -76,7 +78,7 @@ impl Connections {
         }
         let id = self.next_id.get();
         self.next_id.set(id + 1);
-        let connection = Rc::new(Connection::new(ConnectionInfo { id, peer, listener }));
+        let connection = Rc::new(Connection::new(ConnectionInfo { id, peer, local, listener }));
         self.per_ip.borrow_mut().insert(peer.ip(), from_ip + 1);
         let task = task::spawn({
             let (shard, connection) = (Rc::clone(shard), Rc::clone(&connection));
@@ -85,7 +87,7 @@ impl Connections {
                 shard.connections.ended(id);
             }
         });
-        // The task has not run yet: it cannot have ended before this entry exists.
+        // A task runs only once its spawner yields: it cannot have ended before this entry exists.
         self.open.borrow_mut().insert(id, Open { connection, task });
     }
 
@@ -120,7 +122,7 @@ impl Connections {
                 .iter()
                 .filter(|(_, open)| {
                     let idle = open.connection.idle().zip(idle_max).is_some_and(|(idle, max)| idle > max);
-                    idle || open.connection.arrival.is_late()
+                    idle || open.connection.is_stuck()
                 })
                 .map(|(id, _)| *id)
                 .collect();

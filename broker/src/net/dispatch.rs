@@ -10,7 +10,8 @@ use protocol::frame::decode_request_header;
 use protocol::wire::Decoder;
 use std::rc::Rc;
 
-/// Starts the handler of one frame; none closes the connection, as Kafka does for what it does not know.
+/// Starts the handler of one frame; none closes the connection, as Kafka does for what it does not know. What a peer can
+/// cause at will is counted, and logged only for who looks.
 pub(super) fn dispatch(
     shard: &Rc<Shard>,
     connection: &Rc<ConnectionInfo>,
@@ -22,12 +23,12 @@ pub(super) fn dispatch(
     let header = match decode_request_header(&mut body) {
         Ok(header) => header,
         Err(error) => {
-            tracing::info!(%error, %peer, "closing a connection: malformed request header");
+            tracing::debug!(%error, %peer, "closing a connection: malformed request header");
             return None;
         }
     };
     let Some(entry) = registry::find(header.api_key) else {
-        tracing::info!(api_key = header.api_key, %peer, "closing a connection: unknown API");
+        tracing::debug!(api_key = header.api_key, %peer, "closing a connection: unknown API");
         return None;
     };
     if !(entry.min..=entry.max).contains(&header.api_version) {
@@ -36,7 +37,7 @@ pub(super) fn dispatch(
             return Some((entry, Box::pin(std::future::ready(reply))));
         }
         let (api, version) = (entry.key.name(), header.api_version);
-        tracing::info!(api, version, %peer, "closing a connection: unsupported version");
+        tracing::debug!(api, version, %peer, "closing a connection: unsupported version");
         return None;
     }
     let frame = api::Frame {

@@ -12,12 +12,16 @@ use runtime::time::{self, Instant};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Room for a read when no frame is known to be longer.
-const READ_LEN: usize = 16 * 1024;
+/// Room for a read when no frame is known to be longer; an idle connection holds this much.
+const READ_LEN: usize = 8 * 1024;
+/// With less room than this the buffer is made anew.
+const READ_LEN_MIN: usize = 1024;
 /// A longer frame is read, and charged, in steps of this.
 const STEP_LEN: usize = 256 * 1024;
-/// A frame may take this long, and a second more for each KiB that has arrived.
-const FRAME_DEADLINE: Duration = Duration::from_secs(30);
+/// A frame may stand still for this long.
+const STALL_MAX: Duration = Duration::from_secs(30);
+/// And may take this long in all, with a second more for each KiB that has arrived.
+const FRAME_MAX: Duration = Duration::from_secs(30);
 
 /// A whole frame, without its length prefix.
 pub(super) struct RawFrame {
@@ -40,23 +44,28 @@ pub(super) enum ReadEnd {
 #[derive(Debug, Default)]
 pub(super) struct Arrival {
     started: Cell<Option<Instant>>,
+    moved: Cell<Option<Instant>>,
     arrived: Cell<usize>,
 }
 
 impl Arrival {
-    /// Whether the frame in arrival takes longer than is granted.
+    /// Whether the frame in arrival takes longer than is granted. A frame that waits for memory stands still, too: frames
+    /// that wait for each other's memory must not do so for ever.
     pub(super) fn is_late(&self) -> bool {
         let grace = Duration::from_secs(u64::try_from(self.arrived.get() / 1024).unwrap_or(u64::MAX));
-        self.started.get().is_some_and(|at| at.elapsed() > FRAME_DEADLINE.saturating_add(grace))
+        let later = |at: &Cell<Option<Instant>>, max| at.get().is_some_and(|at| at.elapsed() > max);
+        later(&self.moved, STALL_MAX) || later(&self.started, FRAME_MAX.saturating_add(grace))
     }
 
     fn progress(&self, arrived: usize) {
-        if arrived == 0 {
-            self.started.set(None);
-        } else if self.started.get().is_none() {
-            self.started.set(Some(time::now()));
+        if arrived == self.arrived.replace(arrived) {
+            return;
         }
-        self.arrived.set(arrived);
+        let now = (arrived > 0).then(time::now);
+        self.moved.set(now);
+        if self.started.get().is_none() || now.is_none() {
+            self.started.set(now);
+        }
     }
 }
 
@@ -99,7 +108,9 @@ impl FrameReader {
                 }
                 None => 4,
             };
-            self.buffer.reserve(room.max(READ_LEN));
+            if self.buffer.capacity() - self.buffer.len() < room.max(READ_LEN_MIN) {
+                self.buffer.reserve(room.max(READ_LEN));
+            }
             if self.half.read(&mut self.buffer).await? == 0 {
                 return Err(ReadEnd::Closed);
             }

@@ -21,6 +21,12 @@ pub struct BindError {
     pub reason: io::Error,
 }
 
+/// Checks that nobody else listens there, and chooses the port where 0 stands for any: before the first `bind`, as the
+/// shards' sockets would share the port with those of another process.
+pub fn probe(address: SocketAddr) -> Result<SocketAddr, BindError> {
+    runtime::net::probe(address).map_err(|reason| BindError { address, reason })
+}
+
 /// Opens a listener.
 pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     TcpListener::bind(address).map_err(|reason| BindError { address, reason })

@@ -16,4 +16,4 @@ mod listener;
 
 pub use connection::ConnectionInfo;
 pub use connections::{ConnectionLimits, Connections};
-pub use listener::{BindError, bind, serve};
+pub use listener::{BindError, bind, probe, serve};

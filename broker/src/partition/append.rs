@@ -120,6 +120,8 @@ impl Partition {
     async fn drain(&self, storage: &Storage) {
         while !self.queue.waiting.borrow().is_empty() {
             storage.room().await;
+            // Room may be gone again: let those that make it have their turn.
+            task::yield_now().await;
             loop {
                 let Some(next) = self.queue.waiting.borrow_mut().pop_front() else { break };
                 match self.place(next.batch.clone(), &next.header) {

@@ -102,6 +102,7 @@ async fn open_storage(shard: &Rc<Shard>) -> Result<(), StorageError> {
     storage_config.cache_bytes = usize::try_from(config.cache_per_shard_bytes(shard.count)).unwrap_or(usize::MAX);
     storage_config.reserve_bytes = config.storage_min_free_bytes;
     storage_config.retention_interval_ms = u64::try_from(config.log_retention_check_interval_ms).unwrap_or(1);
+    storage_config.repair = config.storage_repair;
     storage_config.producer_id_expiration_ms = i64::from(config.producer_id_expiration_ms);
     let (storage, report) = Storage::open(storage_config).await?;
     tracing::info!(shard = shard.id.0, ?report, "storage is open");
@@ -123,20 +124,14 @@ async fn watch_storage(shard: Rc<Shard>) {
 /// Opens every listener on every shard; gives the addresses, with the ports that the system chose.
 async fn open_listeners(shard: &Rc<Shard>) -> Result<Vec<SocketAddr>, StartError> {
     let mut addresses = Vec::new();
-    for (index, listener) in shard.config.listeners.iter().enumerate() {
+    for listener in &shard.config.listeners {
         let resolved = listener.resolve();
         let wanted = resolved.map_err(|reason| StartError::Resolve { host: listener.host.clone(), reason })?;
-        let first = net::bind(wanted)?;
-        let address = first.local_addr().map_err(|reason| BindError { address: wanted, reason })?;
-        accept(shard, first, index);
-        addresses.push(address);
+        addresses.push(net::probe(wanted)?);
     }
     let all = addresses.clone();
     let opened = shard.call_all(move |shard| async move {
         shard.set_addresses(all.clone());
-        if shard.id.0 == 0 {
-            return Ok(());
-        }
         for (index, address) in all.into_iter().enumerate() {
             accept(&shard, net::bind(address)?, index);
         }

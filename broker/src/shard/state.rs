@@ -294,7 +294,7 @@ impl Shard {
     pub fn stats(&self) -> ShardStats {
         let gauge = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let permits = |p: &Permits| i64::try_from(p.available()).unwrap_or(i64::MAX);
-        let gauges = vec![
+        let mut gauges = vec![
             ("connections", gauge(self.connections.len())),
             ("partitions", gauge(self.partitions.borrow().len())),
             ("request_memory_available_bytes", permits(&self.request_memory)),
@@ -303,6 +303,14 @@ impl Shard {
             ("fetch_waiters", gauge(self.fetch_waiters.len())),
             ("storage_writable", i64::from(self.storage.get().is_some_and(Storage::writable))),
         ];
+        if let Some(usage) = self.storage.get().map(Storage::usage) {
+            let bytes = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            gauges.extend([
+                ("cache_bytes", bytes(usage.cache_bytes)),
+                ("dirty_bytes", bytes(usage.dirty_bytes)),
+                ("journal_files_used", bytes(usage.journal_files_used)),
+            ]);
+        }
         self.metrics.stats(self.id.0, gauges)
     }
 }

@@ -40,7 +40,11 @@ impl World {
     }
 
     pub(crate) fn with_config(seed: u64, change: impl FnOnce(&mut NodeConfig)) -> World {
-        let sim = Sim::new(seed, SimConfig::default());
+        World::with_world(seed, SimConfig::default(), change)
+    }
+
+    pub(crate) fn with_world(seed: u64, world: SimConfig, change: impl FnOnce(&mut NodeConfig)) -> World {
+        let sim = Sim::new(seed, world);
         let mut config = NodeConfig {
             data_dir: "/data".into(),
             listeners: vec![Listener::plaintext("", PORT)],

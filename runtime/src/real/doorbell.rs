@@ -1,34 +1,40 @@
-//! Waking a shard's tasks from other threads.
+//! Waking a shard's tasks from other threads, and letting its tasks give way.
 //!
 //! A glommio task may only be touched by its own thread: its state is not atomic, and a waker that outlives the task on
 //! another thread races with the task's destruction. So other threads never hold the waker of such a task. They hold a
-//! slot number and the shard's *doorbell*; one task per shard, which lives as long as its executor, answers the bell and
-//! wakes the slots.
+//! slot number and the shard's *doorbell*, a socket that one task per shard reads.
+//!
+//! It is a socket rather than glommio's own way in for foreign wakers, because glommio 0.9 goes to sleep on ready tasks when
+//! something arrives in its latency ring between polling for I/O and running tasks, and both its foreign wakers and its
+//! preemption timer arrive there (see `executor`). A socket is read like any other I/O.
 //!
 //! Invariants:
-//! 1. Wakers of tasks stay in their shard's slots; only the doorbell task's own waker crosses threads.
-//! 2. A slot pushed is answered: the bell's flag is lowered before the queue is emptied.
+//! 1. No waker of a glommio task leaves its thread.
+//! 2. A slot pushed is answered: the bell's flag is lowered after its byte is read and before the queue is emptied.
 //! 3. While the bell rings, further pushes cost no system call.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crossbeam_queue::SegQueue;
-use futures::task::AtomicWaker;
+use futures::io::AsyncRead;
+use glommio::net::TcpStream;
+use rustix::net::{SendFlags, send};
 
-use super::RealShard;
+use super::{RealShard, io_buffer};
 use crate::world::{self, World};
 
 /// The part of a shard that other threads may touch.
-#[derive(Default)]
 pub(crate) struct Doorbell {
     rung: AtomicBool,
     pushed: SegQueue<Push>,
-    task: AtomicWaker,
+    bell: OwnedFd,
 }
 
 enum Push {
@@ -37,16 +43,24 @@ enum Push {
 }
 
 impl Doorbell {
-    fn ring(&self, slot: u32) {
-        self.pushed.push(Push::Wake(slot));
-        if !self.rung.swap(true, Ordering::AcqRel) {
-            self.task.wake();
-        }
+    /// A doorbell, and the end of its socket that [`answer`] reads.
+    pub(crate) fn new() -> std::io::Result<(Arc<Self>, TcpStream)> {
+        let (reading, bell) = std::os::unix::net::UnixStream::pair()?;
+        let doorbell = Self { rung: AtomicBool::new(false), pushed: SegQueue::new(), bell: bell.into() };
+        Ok((Arc::new(doorbell), io_buffer::adopt_socket(reading.into())))
     }
 
-    /// Forgets the doorbell task's waker, on its own thread, when the executor is about to end.
-    pub(crate) fn close(&self) {
-        self.task.take();
+    fn push(&self, push: Push) {
+        self.pushed.push(push);
+        self.ring();
+    }
+
+    /// Makes the shard look at what was pushed, after its next look at I/O.
+    pub(crate) fn ring(&self) {
+        if !self.rung.swap(true, Ordering::SeqCst) {
+            // It fails only when the shard has ended: one byte at most is on its way.
+            let _ = send(&self.bell, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
     }
 }
 
@@ -86,17 +100,25 @@ fn wake_slot(slots: &RefCell<Slots>, slot: u32) {
 }
 
 /// The body of the doorbell task.
-pub(crate) async fn answer(shard: Rc<RealShard>) {
+pub(crate) async fn answer(shard: Rc<RealShard>, mut reading: TcpStream) {
     poll_fn(|cx| {
-        shard.doorbell.task.register(cx.waker());
-        shard.doorbell.rung.store(false, Ordering::SeqCst);
-        while let Some(push) = shard.doorbell.pushed.pop() {
-            match push {
-                Push::Wake(slot) => wake_slot(&shard.slots, slot),
-                Push::Free(slot) => shard.slots.borrow_mut().release(slot),
+        loop {
+            let mut bytes = [0; 16];
+            match Pin::new(&mut reading).poll_read(cx, &mut bytes) {
+                Poll::Pending => return Poll::<()>::Pending,
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(outcome) => panic!("the doorbell's socket broke: {outcome:?}"),
             }
+            // A swap, to see what those who found it raised have pushed before.
+            shard.doorbell.rung.swap(false, Ordering::SeqCst);
+            while let Some(push) = shard.doorbell.pushed.pop() {
+                match push {
+                    Push::Wake(slot) => wake_slot(&shard.slots, slot),
+                    Push::Free(slot) => shard.slots.borrow_mut().release(slot),
+                }
+            }
+            shard.yielded.take().into_iter().for_each(Waker::wake);
         }
-        Poll::<()>::Pending
     })
     .await;
 }
@@ -135,8 +157,8 @@ impl Drop for Registered {
             Some(World::Real(shard)) if Arc::ptr_eq(&shard.doorbell, &self.ringer.doorbell) => {
                 shard.slots.borrow_mut().release(self.ringer.slot);
             }
-            // Freed at the next ring; a waker woken late by a slot's former owner is only a spurious wake-up.
-            _ => self.ringer.doorbell.pushed.push(Push::Free(self.ringer.slot)),
+            // A waker woken late by a slot's former owner is only a spurious wake-up.
+            _ => self.ringer.doorbell.push(Push::Free(self.ringer.slot)),
         }
     }
 }
@@ -156,7 +178,7 @@ impl Wake for Ringer {
             Some(World::Real(shard)) if Arc::ptr_eq(&shard.doorbell, &self.doorbell) => {
                 wake_slot(&shard.slots, self.slot);
             }
-            _ => self.doorbell.ring(self.slot),
+            _ => self.doorbell.push(Push::Wake(self.slot)),
         }
     }
 }

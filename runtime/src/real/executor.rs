@@ -1,22 +1,39 @@
 //! One glommio executor with its two task queues and the shard's own state.
+//!
+//! glommio 0.9 has a lost wake-up: when its latency ring holds a completion at the moment it turns from polling for I/O to
+//! running tasks, it runs none, takes that for having none, and sleeps on ready tasks until something else happens. What
+//! completes in that ring are its preemption timers, foreign wakers, and sockets (whose completions wake a task, and so keep
+//! it awake). Hence, here:
+//!
+//! 1. The preemption timer is so long that it does not fire in that window, and no queue has a latency, which would shorten
+//!    it. Tasks of long loops give way by [`RealShard::poll_yield`] instead, which leads through a look at I/O.
+//! 2. Other threads wake a shard through a socket (`doorbell`).
+//! 3. A slow tick ends whatever sleep is left that should not be.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
+use glommio::timer::Timer;
 use glommio::{Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares, TaskQueueHandle};
 
+use super::clock;
 use super::doorbell::{self, Doorbell, Slots};
 use crate::shard::ShardId;
 use crate::sync::Permits;
 use crate::task::Queue;
+use crate::time::Instant;
 use crate::world::{self, World};
 
-/// How long a request may wait for the executor to look at timers and I/O again.
-const REQUEST_LATENCY: Duration = Duration::from_micros(500);
+/// How long tasks in loops run before they give way: the longest that a completion waits for them.
+const SLICE: Duration = Duration::from_micros(500);
+/// Only for loops that never give way.
+const PREEMPT_TIMER: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(50);
 const REQUEST_SHARES: usize = 1000;
 const BACKGROUND_SHARES: usize = 100;
 /// Registered I/O memory of an executor. Buffers of files come from elsewhere, so this serves small reads only; glommio's
@@ -36,10 +53,8 @@ impl Options {
     /// Makes the executor on the calling thread.
     pub(crate) fn make(&self) -> Result<LocalExecutor, String> {
         let placement = self.cpu.map_or(Placement::Unbound, Placement::Fixed);
-        // A queue's latency counts for glommio only while one of its tasks is ready: without this timer, completions that
-        // requests wait for would lie behind busy background work for 100 ms.
         let mut builder =
-            LocalExecutorBuilder::new(placement).io_memory(IO_MEMORY_BYTES).preempt_timer(REQUEST_LATENCY);
+            LocalExecutorBuilder::new(placement).io_memory(IO_MEMORY_BYTES).preempt_timer(PREEMPT_TIMER);
         if let Some(spin) = self.spin_before_park {
             builder = builder.spin_before_park(spin);
         }
@@ -54,6 +69,9 @@ pub(crate) struct RealShard {
     background: TaskQueueHandle,
     pub(crate) doorbell: Arc<Doorbell>,
     pub(crate) slots: RefCell<Slots>,
+    /// Tasks that gave way until the next look at I/O.
+    pub(crate) yielded: RefCell<Vec<Waker>>,
+    slice_started: Cell<Instant>,
     /// Devices whose polling support this executor has probed.
     pub(crate) probed_devices: RefCell<BTreeSet<u64>>,
     /// Opening a file takes one, changing names takes all: glommio panics when a file vanishes while it is opened.
@@ -61,25 +79,37 @@ pub(crate) struct RealShard {
 }
 
 impl RealShard {
-    fn new(id: ShardId) -> Rc<Self> {
-        let executor = glommio::executor();
+    fn new(id: ShardId, doorbell: Arc<Doorbell>) -> Rc<Self> {
+        let queue = |shares, name| {
+            glommio::executor().create_task_queue(Shares::Static(shares), Latency::NotImportant, name)
+        };
         Rc::new(Self {
             id,
-            request: executor.create_task_queue(
-                Shares::Static(REQUEST_SHARES),
-                Latency::Matters(REQUEST_LATENCY),
-                "request",
-            ),
-            background: executor.create_task_queue(
-                Shares::Static(BACKGROUND_SHARES),
-                Latency::NotImportant,
-                "background",
-            ),
-            doorbell: Arc::default(),
+            request: queue(REQUEST_SHARES, "request"),
+            background: queue(BACKGROUND_SHARES, "background"),
+            doorbell,
             slots: RefCell::default(),
+            yielded: RefCell::default(),
+            slice_started: Cell::new(clock::now()),
             probed_devices: RefCell::default(),
             names: Permits::new(super::disk::NAME_PERMITS),
         })
+    }
+
+    /// Wakes `waker` once the executor has looked at I/O.
+    pub(crate) fn poll_yield(&self, waker: &Waker) {
+        self.yielded.borrow_mut().push(waker.clone());
+        self.doorbell.ring();
+    }
+
+    /// Whether the tasks of this shard have run for a slice since the last of them gave way; starts the next slice if so.
+    pub(crate) fn slice_is_over(&self) -> bool {
+        let now = clock::now();
+        let over = now.duration_since(self.slice_started.get()) >= SLICE;
+        if over {
+            self.slice_started.set(now);
+        }
+        over
     }
 
     /// Starts a task in one of the two queues.
@@ -104,11 +134,22 @@ pub(crate) fn run<T: 'static>(
     main: impl Future<Output = T> + 'static,
 ) -> T {
     executor.run(async move {
-        let shard = RealShard::new(id);
+        let (doorbell, reading) = Doorbell::new().expect("a shard can have a pair of sockets");
+        let shard = RealShard::new(id, doorbell);
         let _world = world::enter(World::Real(Rc::clone(&shard)));
-        drop(shard.spawn_in(Queue::Request, doorbell::answer(Rc::clone(&shard))));
+        let answering = shard.spawn_in(Queue::Request, doorbell::answer(Rc::clone(&shard), reading));
+        let ticking = shard.spawn_in(Queue::Background, tick());
         let output = shard.spawn_in(Queue::Request, main).await;
-        shard.doorbell.close();
+        for helper in [answering, ticking] {
+            helper.cancel();
+            helper.await;
+        }
         output.expect("nobody cancels a shard's main task")
     })
+}
+
+async fn tick() {
+    loop {
+        Timer::new(TICK).await;
+    }
 }

@@ -1,8 +1,8 @@
-//! The crate's only unsafe code: receiving into memory that nobody has zeroed, and borrowing descriptors from glommio.
+//! The crate's only unsafe code: receiving into memory that nobody has zeroed, and passing descriptors to and from glommio.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 
 use bytes::{BufMut, BytesMut};
 use rustix::net::{RecvFlags, recv};
@@ -12,6 +12,12 @@ pub(crate) fn borrow_fd(owner: &impl AsRawFd) -> BorrowedFd<'_> {
     // SAFETY: glommio's files and streams keep their descriptor open for as long as they live, and the borrow cannot
     // outlive `owner`.
     unsafe { BorrowedFd::borrow_raw(owner.as_raw_fd()) }
+}
+
+/// Lets glommio read a connected stream socket of any family.
+pub(crate) fn adopt_socket(socket: OwnedFd) -> glommio::net::TcpStream {
+    // SAFETY: the descriptor is open and owned by nobody else from here on.
+    unsafe { glommio::net::TcpStream::from_raw_fd(socket.into_raw_fd()) }
 }
 
 /// Receives what has already arrived into the spare capacity of `buf`, without waiting.

@@ -30,6 +30,8 @@ pub(crate) struct BlockHeader {
     /// Byte position in its file.
     pub(crate) position: u64,
     pub(crate) slot: u16,
+    /// How many blocks right before this one hold the same entries: they need not be there.
+    pub(crate) repeats: u16,
 }
 
 impl BlockHeader {
@@ -84,6 +86,7 @@ pub(crate) fn encode(identity: &JournalIdentity, header: &BlockHeader, entries: 
     head[48..52].copy_from_slice(&header.entry_count.to_le_bytes());
     head[52..56].copy_from_slice(&position.to_le_bytes());
     head[56..58].copy_from_slice(&header.slot.to_le_bytes());
+    head[58..60].copy_from_slice(&header.repeats.to_le_bytes());
     let crc = crc32c::crc32c(&out[CRC_FROM..HEADER_BYTES + header.payload_bytes as usize]);
     out[8..12].copy_from_slice(&crc.to_le_bytes());
 }
@@ -105,6 +108,7 @@ pub(crate) fn find(identity: &JournalIdentity, slot: u16, position: u64, bytes: 
         entry_count: u32::from_le_bytes(array(&head[48..])),
         position: u64::from(u32::from_le_bytes(array(&head[52..]))) * BLOCK_BYTES as u64,
         slot: u16::from_le_bytes(array(&head[56..])),
+        repeats: u16::from_le_bytes(array(&head[58..])),
     };
     let crc = u32::from_le_bytes(array(&head[8..]));
     let shard = u16::from_le_bytes(array(&head[6..]));
@@ -148,6 +152,7 @@ mod tests {
             payload_bytes,
             position: 8192,
             slot: 2,
+            repeats: 0,
         };
         let mut out = vec![0; block_bytes_for(payload_bytes as usize)];
         encode(&IDENTITY, &header, &[entry], &mut out);

@@ -15,6 +15,7 @@ const KIND_TRUNCATE: u8 = 3;
 const KIND_LOG_START: u8 = 5;
 const KIND_CREATE: u8 = 6;
 const KIND_DELETE: u8 = 7;
+const KIND_TAIL: u8 = 9;
 
 /// One change of one log.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +39,8 @@ pub(crate) enum Change {
     Create { topic: Bytes },
     /// The log ends.
     Delete,
+    /// Durable bytes of a segment from `position` on, about to be written again with more behind them in the same block.
+    Tail { segment: i64, position: u64, bytes: Bytes },
 }
 
 /// Why bytes are no entry. Behind a correct CRC this means a newer format or a bug, never a torn write.
@@ -57,6 +60,7 @@ impl Entry {
         ENTRY_HEADER_BYTES
             + match &self.change {
                 Change::Append { batch, .. } => batch.len(),
+                Change::Tail { bytes, .. } => bytes.len(),
                 Change::Vote(_) => 16,
                 Change::LogStart { .. } => 8,
                 Change::Create { topic } => topic.len(),
@@ -81,6 +85,9 @@ impl Entry {
             }
             Change::Create { topic } => (KIND_CREATE, 0, 0, topic),
             Change::Delete => (KIND_DELETE, 0, 0, &[]),
+            Change::Tail { segment, position, bytes } => {
+                (KIND_TAIL, segment.cast_unsigned(), *position, bytes)
+            }
         };
         out.put_u32_le(u32::from(kind));
         out.put_u32_le(u32::try_from(payload.len()).expect("a journal file is smaller than 4 GiB"));
@@ -128,6 +135,7 @@ impl Entry {
             }
             KIND_CREATE => Change::Create { topic: payload },
             KIND_DELETE => Change::Delete,
+            KIND_TAIL => Change::Tail { segment: index.cast_signed(), position: term, bytes: payload },
             other => return Err(EntryError::Kind(other)),
         };
         Ok(Self { id, change })
@@ -149,6 +157,9 @@ mod tests {
             any::<i64>().prop_map(|offset| Change::LogStart { offset }),
             "[a-z]{1,20}".prop_map(|topic| Change::Create { topic: topic.into() }),
             Just(Change::Delete),
+            (any::<i64>(), any::<u64>(), proptest::collection::vec(any::<u8>(), 0..64)).prop_map(
+                |(segment, position, bytes)| Change::Tail { segment, position, bytes: bytes.into() }
+            ),
         ]
     }
 

@@ -187,6 +187,11 @@ impl Files {
         self.make(FIRST_FILE_BYTES.min(self.file_bytes)).await
     }
 
+    /// Makes one more standard file, whatever the limit says.
+    pub(crate) async fn make_standard(&self) -> Result<JournalFile, StorageError> {
+        self.make(self.file_bytes).await
+    }
+
     /// Makes one file and flushes it and the directory.
     async fn make(&self, bytes: u64) -> Result<JournalFile, StorageError> {
         let slot = self.state.borrow().slots;

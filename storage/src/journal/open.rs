@@ -43,21 +43,15 @@ pub(crate) async fn open(
     config: &StorageConfig,
     identity: JournalIdentity,
     known: Known,
+    closed_at: Option<(u16, u64)>,
     next_entry: u64,
     failure: Rc<Failure>,
 ) -> Result<Opened, StorageError> {
     let (files, all) = Files::open(config).await?;
-    let mut scan = Scan::default();
-    for file in &all {
-        // What a crashed process left in the device's cache must be durable before it is relied on.
-        file.file.sync_data().await.map_err(StorageError::during("flush", file.file.path()))?;
-        scan_file(&identity, file, &mut scan).await?;
-    }
-    let found = scan.found.clone();
-    let mut order = order::order(scan.found, &scan.misplaced, known);
-    if sabotage::is(Sabotage::AcceptStaleBlock) {
-        accept_stale(&mut order, &found);
-    }
+    let mut order = match closed_at {
+        Some(end) => closed_order(&all, known, end, next_entry),
+        None => search(&identity, &all, known).await?,
+    };
     let given_up = judge(config, &files, &mut order)?;
     let next_entry =
         order.replay.last().or(order.last.as_ref()).map_or(next_entry, |b| b.next_entry().max(next_entry));
@@ -68,6 +62,18 @@ pub(crate) async fn open(
 }
 
 impl Opened {
+    /// Makes sure that the last block is durable, if it is needed.
+    pub(crate) async fn repeat_last(&self) -> Result<(), StorageError> {
+        let Some(last) = self.replay.last() else { return Ok(()) };
+        match self.journal.repeat(last, self.read_block(last).await?).await {
+            Err(error) if error.is_no_space() => {
+                tracing::warn!(%error, "the disk is full: the last journal block is not written again");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
     /// The entries of a block that the scan found valid.
     pub(crate) async fn read_block(&self, header: &BlockHeader) -> Result<Vec<Entry>, StorageError> {
         let file = self
@@ -98,6 +104,38 @@ impl Opened {
         }
         Ok(entries)
     }
+}
+
+/// Finds the blocks of all files and orders them.
+async fn search(
+    identity: &JournalIdentity,
+    all: &[JournalFile],
+    known: Known,
+) -> Result<Order, StorageError> {
+    let mut scan = Scan::default();
+    for file in all {
+        scan_file(identity, file, &mut scan).await?;
+    }
+    let mut order = order::order(scan.found.clone(), &scan.misplaced, known);
+    if sabotage::is(Sabotage::AcceptStaleBlock) {
+        accept_stale(&mut order, &scan.found);
+    }
+    Ok(order)
+}
+
+/// The journal as it was closed: nothing in it is needed, and writing goes on where it ended.
+fn closed_order(all: &[JournalFile], known: Known, (slot, end): (u16, u64), next_entry: u64) -> Order {
+    let there = all.iter().any(|file| file.slot == slot && file.bytes >= end);
+    let last = end.checked_sub(BLOCK_BYTES as u64).filter(|_| there).map(|position| BlockHeader {
+        sequence: known.durable_block,
+        first_entry: next_entry,
+        entry_count: 0,
+        payload_bytes: 0,
+        position,
+        slot,
+        repeats: 0,
+    });
+    Order { last, last_sequence: known.durable_block, ..Order::default() }
 }
 
 /// Looks at every block boundary of a file.

@@ -3,6 +3,7 @@
 //! Invariants:
 //! 1. One block is in flight at a time, so a valid block proves all lower sequence numbers durable.
 //! 2. Nothing that was durable is left out without being named in [`Order::damage`].
+//! 3. A block that a later one repeats may be missing: it was read at a start before, but may never have been durable.
 
 use crate::journal::block::BlockHeader;
 
@@ -54,8 +55,9 @@ pub(crate) fn order(mut found: Vec<BlockHeader>, misplaced: &[u64], known: Known
             order.damage.push(Damage { first: block.sequence, last: block.sequence, after: before });
             continue;
         }
-        if block.sequence > expected {
-            order.damage.push(Damage { first: expected, last: block.sequence - 1, after: before });
+        let repeated_from = block.sequence.saturating_sub(u64::from(block.repeats));
+        if repeated_from > expected {
+            order.damage.push(Damage { first: expected, last: repeated_from - 1, after: before });
         }
         expected = block.sequence.saturating_add(1);
         before = Some(block);
@@ -79,6 +81,7 @@ mod tests {
             payload_bytes: 10,
             position: 0,
             slot: 0,
+            repeats: 0,
         }
     }
 
@@ -106,6 +109,16 @@ mod tests {
         assert_eq!(damage(&order), [(3, 4)]);
         assert_eq!(order.damage[0].after, Some(block(2)));
         assert_eq!(sequences(&order), [1, 2, 5]);
+    }
+
+    #[test]
+    fn what_is_repeated_may_be_missing() {
+        let known = Known { replay_from_block: 1, durable_block: 0 };
+        let repeat = |sequence, repeats| BlockHeader { repeats, ..block(sequence) };
+        assert_eq!(damage(&order(vec![block(1), repeat(3, 1)], &[], known)), []);
+        assert_eq!(damage(&order(vec![block(1), repeat(4, 2)], &[], known)), []);
+        assert_eq!(damage(&order(vec![block(1), repeat(4, 1)], &[], known)), [(2, 2)]);
+        assert_eq!(damage(&order(vec![block(1), block(2), repeat(3, 1)], &[], known)), []);
     }
 
     #[test]

@@ -27,6 +27,8 @@ use crate::sabotage::{self, Sabotage};
 
 /// Payload at which a block takes no further entry: larger writes gain nothing and make small ones wait.
 const BLOCK_PAYLOAD_BYTES_MAX: usize = 2 << 20;
+/// Share of a file at which it takes none either, so that little is left unused at the end of files.
+const FILE_SHARE: usize = 8;
 /// Quiet time after which a seal proves the last block durable.
 const SEAL_AFTER: Duration = Duration::from_secs(1);
 /// How often a closing journal looks whether the disk is full.
@@ -38,6 +40,7 @@ pub(crate) struct Journal {
     pub(crate) files: Files,
     failure: Rc<Failure>,
     gather_bytes_max: usize,
+    block_payload_bytes_max: usize,
     state: RefCell<State>,
     /// There is something to write, or the journal is closing.
     wake: Event,
@@ -98,8 +101,17 @@ impl Journal {
             closing: false,
             stopped: false,
         };
-        let (wake, flushed) = (Event::new(), Event::new());
-        Self { identity, files, failure, gather_bytes_max, state: RefCell::new(state), wake, flushed }
+        let file_share = usize::try_from(files.file_bytes()).unwrap_or(usize::MAX) / FILE_SHARE;
+        Self {
+            identity,
+            files,
+            failure,
+            gather_bytes_max,
+            block_payload_bytes_max: BLOCK_PAYLOAD_BYTES_MAX.min(file_share),
+            state: RefCell::new(state),
+            wake: Event::new(),
+            flushed: Event::new(),
+        }
     }
 
     /// What all blocks of this journal share.
@@ -121,6 +133,18 @@ impl Journal {
     /// Sequence of the last durable block.
     pub(crate) fn durable_block(&self) -> u64 {
         self.state.borrow().next_block - 1
+    }
+
+    /// Slot and position where the next block goes.
+    pub(crate) fn end(&self) -> (u16, u64) {
+        let state = self.state.borrow();
+        (state.file.slot, state.position)
+    }
+
+    /// Waits until all entries gathered so far are durable.
+    pub(crate) async fn settle(&self) -> Result<(), StorageError> {
+        let last = self.state.borrow().next_entry - 1;
+        self.durable(last).await
     }
 
     /// First block that must stay so that `entry` and all later ones can be replayed.
@@ -240,16 +264,12 @@ impl Journal {
     fn take_gathered(&self) -> Option<Vec<Gathered>> {
         let mut state = self.state.borrow_mut();
         let mut bytes = 0;
-        let count = state
-            .gathering
-            .iter()
-            .take_while(|gathered| {
-                let fits = bytes < BLOCK_PAYLOAD_BYTES_MAX
-                    && (bytes == 0 || bytes + gathered.entry.encoded_bytes() <= BLOCK_PAYLOAD_BYTES_MAX);
-                bytes += gathered.entry.encoded_bytes();
-                fits
-            })
-            .count();
+        let fits = |gathered: &&Gathered| {
+            let before = bytes;
+            bytes += gathered.entry.encoded_bytes();
+            before == 0 || bytes <= self.block_payload_bytes_max
+        };
+        let count = state.gathering.iter().take_while(fits).count();
         if count == 0 {
             return None;
         }
@@ -258,29 +278,54 @@ impl Journal {
     }
 
     async fn flush(&self, batch: Vec<Gathered>) -> Result<(), StorageError> {
-        let payload_bytes = batch.iter().map(|gathered| gathered.entry.encoded_bytes()).sum();
-        let block_bytes = block::block_bytes_for(payload_bytes);
-        self.roll_for(block_bytes as u64).await?;
-        let (header, file) = self.next_header(payload_bytes, batch.len());
         let (entries, done): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|gathered| (gathered.entry, gathered.done)).unzip();
-        let mut buf = AlignedBuf::zeroed(block_bytes);
+        let block_bytes = block::block_bytes_for(payload_bytes(&entries));
+        self.roll_for(block_bytes as u64).await?;
+        let header = self.write_block(entries, None).await?;
+        self.complete(&header);
+        done.iter().flatten().for_each(Completion::complete);
+        Ok(())
+    }
+
+    /// Writes the entries of the last block once more, and flushes that. What a start has read may not be durable: its flush
+    /// may have failed, or never have been asked for. From here on it is, and a hole where it was means nothing.
+    pub(crate) async fn repeat(&self, last: &BlockHeader, entries: Vec<Entry>) -> Result<(), StorageError> {
+        let block_bytes = last.block_bytes();
+        if !self.fits(block_bytes) {
+            let file = match self.files.try_take(block_bytes) {
+                Some(file) => file,
+                None => self.files.make_standard().await?,
+            };
+            self.go_on_in(file);
+        }
+        let header = self.write_block(entries, Some(last)).await?;
+        let mut state = self.state.borrow_mut();
+        state.next_block = header.sequence + 1;
+        state.position += header.block_bytes();
+        Ok(())
+    }
+
+    /// Writes one block at the present position and flushes it.
+    async fn write_block(
+        &self,
+        entries: Vec<Entry>,
+        repeated: Option<&BlockHeader>,
+    ) -> Result<BlockHeader, StorageError> {
+        let (header, file) = self.next_header(&entries, repeated);
+        let mut buf = AlignedBuf::zeroed(block::block_bytes_for(header.payload_bytes as usize));
         block::encode(&self.identity, &header, &entries, &mut buf);
         drop(entries);
         let io = |action| StorageError::during(action, file.file.path());
         file.file.write_at(header.position, buf).await.map_err(io("write"))?;
         file.file.sync_data().await.map_err(io("flush"))?;
-        self.complete(&header, payload_bytes, done);
-        Ok(())
+        Ok(header)
     }
 
     /// Goes on in another file when the block does not fit into what is left of this one.
     async fn roll_for(&self, block_bytes: u64) -> Result<(), StorageError> {
-        {
-            let state = self.state.borrow();
-            if state.position + block_bytes <= state.file.bytes {
-                return Ok(());
-            }
+        if self.fits(block_bytes) {
+            return Ok(());
         }
         let next = match self.files.try_take(block_bytes) {
             Some(file) => file,
@@ -292,6 +337,16 @@ impl Journal {
                 }
             }
         };
+        self.go_on_in(next);
+        Ok(())
+    }
+
+    fn fits(&self, block_bytes: u64) -> bool {
+        let state = self.state.borrow();
+        state.position + block_bytes <= state.file.bytes
+    }
+
+    fn go_on_in(&self, next: JournalFile) {
         let mut state = self.state.borrow_mut();
         let used = UsedFile {
             file: std::mem::replace(&mut state.file, next),
@@ -303,31 +358,33 @@ impl Journal {
         state.position = 0;
         drop(state);
         self.files.push_full(used);
-        Ok(())
     }
 
-    fn next_header(&self, payload_bytes: usize, entries: usize) -> (BlockHeader, JournalFile) {
+    fn next_header(&self, entries: &[Entry], repeated: Option<&BlockHeader>) -> (BlockHeader, JournalFile) {
         let state = self.state.borrow();
         let header = BlockHeader {
             sequence: state.next_block,
-            first_entry: state.durable_entry + 1,
-            entry_count: u32::try_from(entries).expect("a block is smaller than 4 GiB"),
-            payload_bytes: u32::try_from(payload_bytes).expect("a block is smaller than 4 GiB"),
+            first_entry: repeated.map_or(state.durable_entry + 1, |last| last.first_entry),
+            entry_count: u32::try_from(entries.len()).expect("a block is smaller than 4 GiB"),
+            payload_bytes: u32::try_from(payload_bytes(entries)).expect("a block is smaller than 4 GiB"),
             position: state.position,
             slot: state.file.slot,
+            repeats: repeated.map_or(0, |last| last.repeats.saturating_add(1)),
         };
         (header, state.file.clone())
     }
 
-    fn complete(&self, header: &BlockHeader, payload_bytes: usize, done: Vec<Option<Completion>>) {
+    fn complete(&self, header: &BlockHeader) {
         let mut state = self.state.borrow_mut();
         assert_eq!(state.next_block, header.sequence, "one block in flight at a time");
         state.next_block += 1;
         state.position += header.block_bytes();
         state.durable_entry = header.next_entry() - 1;
-        state.waiting_bytes -= payload_bytes;
+        state.waiting_bytes -= header.payload_bytes as usize;
         state.unsealed = header.entry_count > 0;
-        drop(state);
-        done.iter().flatten().for_each(Completion::complete);
     }
+}
+
+fn payload_bytes(entries: &[Entry]) -> usize {
+    entries.iter().map(Entry::encoded_bytes).sum()
 }

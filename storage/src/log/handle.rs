@@ -222,6 +222,9 @@ impl LogInner {
     fn admit(&self, batch: &Bytes, header: &BatchHeader, leader_epoch: i32) -> Result<(), AppendError> {
         let shared = &*self.shared;
         shared.failure.check()?;
+        if shared.refusing.get() {
+            return Err(StorageError::Closed.into());
+        }
         let limit = shared.journal.batch_bytes_max();
         if batch.len() > limit {
             return Err(AppendError::TooLarge { size: batch.len(), limit });

@@ -62,6 +62,7 @@ impl LogInner {
         if offset <= self.state.borrow().log_start {
             return Ok(());
         }
+        self.check_exists()?;
         let entry = Entry { id: self.id, change: Change::LogStart { offset } };
         let number = self.shared.journal.append(entry, None)?;
         self.shared.journal.durable(number).await?;
@@ -78,7 +79,11 @@ impl LogInner {
             }
             retained_from(&state.segments, state.size_bytes(), state.log_start, &state.config, now_ms)
         };
-        self.raise_log_start(start).await?;
+        match self.raise_log_start(start).await {
+            // Deleted meanwhile.
+            Err(StorageError::UnknownLog(_)) => return Ok(()),
+            other => other?,
+        }
         let gone = {
             let mut state = self.state.borrow_mut();
             let log_start = state.log_start;
@@ -157,6 +162,14 @@ impl LogInner {
         self.durable.truncate(end);
     }
 
+    /// Refuses journal entries behind the one that deletes the log: replay would not know whose they are.
+    pub(crate) fn check_exists(&self) -> Result<(), StorageError> {
+        match self.state.borrow().deleted {
+            Some(_) => Err(StorageError::UnknownLog(self.id)),
+            None => Ok(()),
+        }
+    }
+
     /// Takes all batches out of memory: the log is deleted. Entries before `entry` need not be replayed any more.
     pub(crate) fn mark_deleted(&self, entry: u64) {
         let mut state = self.state.borrow_mut();
@@ -174,9 +187,10 @@ impl LogInner {
 
     /// Renames a deleted log's directory out of the way. Its contents go after the next checkpoint.
     pub(crate) async fn rename_deleted(&self) -> Result<(), StorageError> {
-        // Another log of the same name may have the directory by now.
+        // Without segments of ours in it, the directory may be that of another log of the same name.
+        let made = self.state.borrow().directory_made;
         let metadata = disk::read_file(&self.dir.join(names::METADATA)).await.unwrap_or_default();
-        if !names::is_metadata_of(&metadata, self.id.topic_id) {
+        if !made && !names::is_metadata_of(&metadata, self.id.topic_id) {
             return Ok(());
         }
         self.shared.files.forget(&self.dir);
@@ -234,6 +248,7 @@ impl LogState {
             self.pending = Pending::default();
             let kept = &self.segments;
             self.unflushed.segments.retain(|base| kept.iter().any(|segment| segment.base_offset == *base));
+            self.cut_unsaved = true;
         }
         self.last_index = cut.index;
         self.next_offset = match (self.cached.back(), self.segments.last()) {

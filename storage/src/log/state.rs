@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use protocol::record::BatchHeader;
+use runtime::disk::BLOCK_BYTES;
 
 use crate::config::{LogConfig, Vote};
 use crate::leader_epochs::LeaderEpochs;
@@ -34,6 +35,11 @@ pub(crate) struct LogState {
     /// Base offsets of segments whose index must be rebuilt.
     pub(crate) damaged_indexes: Vec<i64>,
     pub(crate) unflushed: Unflushed,
+    /// Base offset and length of the last segment in the checkpoint, if it ends inside a block that is not journalled: that
+    /// block may be written again only after it is, for a power cut may spoil what is being written.
+    pub(crate) protected: Option<(i64, u64)>,
+    /// Segments were cut, and the checkpoint does not know: nothing may be written where they were.
+    pub(crate) cut_unsaved: bool,
     pub(crate) directory_made: bool,
     pub(crate) epochs: LeaderEpochs,
     pub(crate) producers: Producers,
@@ -49,12 +55,17 @@ pub(crate) struct LogState {
 pub(crate) struct Unflushed {
     /// Base offsets of the segments.
     pub(crate) segments: Vec<i64>,
-    /// Number of the first journal entry among the batches.
-    pub(crate) first_entry: Option<u64>,
+    /// Offset of the producer snapshot.
+    pub(crate) snapshot: Option<i64>,
     /// Files were made in the directory.
     pub(crate) names: bool,
-    /// The directory itself was made.
-    pub(crate) directory: bool,
+}
+
+impl Unflushed {
+    /// Whether there is nothing to flush.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty() && self.snapshot.is_none() && !self.names
+    }
 }
 
 /// A batch in memory.
@@ -105,6 +116,8 @@ impl LogState {
             pending: Pending::default(),
             damaged_indexes: Vec::new(),
             unflushed: Unflushed::default(),
+            protected: None,
+            cut_unsaved: false,
             directory_made: false,
             epochs: LeaderEpochs::default(),
             producers: Producers::default(),
@@ -151,12 +164,17 @@ impl LogState {
         });
     }
 
-    /// What to write next, of the batches whose entries are durable; `bytes_max` at once.
-    pub(crate) fn next_step(&self, durable_entry: u64, bytes_max: u64) -> Option<Step> {
+    /// What to write next, of the batches whose entries are durable; `bytes_max` at once. Without `may_journal`, a protected
+    /// block is left alone.
+    pub(crate) fn next_step(&self, durable_entry: u64, bytes_max: u64, may_journal: bool) -> Option<Step> {
+        if self.cut_unsaved {
+            return None;
+        }
         let mut dirty = self.dirty().take_while(|batch| batch.entry <= durable_entry).peekable();
         let first = dirty.peek()?;
         let Some(mut segment) = self.segments.last().copied() else { return Some(Step::Roll) };
-        if segment.is_full_for(&first.added(), &self.config) {
+        let untouchable = !may_journal && self.protected_tail().is_some();
+        if untouchable || segment.is_full_for(&first.added(), &self.config) {
             return Some(Step::Roll);
         }
         let mut batches = Vec::new();
@@ -171,6 +189,19 @@ impl LogState {
             batches.push(batch.clone());
         }
         Some(Step::Write(batches))
+    }
+
+    /// Length of the last segment up to which its last block must be journalled before it is written again.
+    pub(crate) fn protected_tail(&self) -> Option<u64> {
+        let last = self.segments.last()?;
+        self.protected.filter(|(base_offset, _)| *base_offset == last.base_offset).map(|(_, bytes)| bytes)
+    }
+
+    /// A checkpoint with the segments as they are now is durable.
+    pub(crate) fn saved(&mut self) {
+        self.cut_unsaved = false;
+        let inside_block = |segment: &&Segment| !segment.bytes.is_multiple_of(BLOCK_BYTES as u64);
+        self.protected = self.segments.last().filter(inside_block).map(|last| (last.base_offset, last.bytes));
     }
 
     /// The batches of a [`Step::Write`] are in the last segment now.
@@ -188,15 +219,12 @@ impl LogState {
         if self.unflushed.segments.last() != Some(&base_offset) {
             self.unflushed.segments.push(base_offset);
         }
-        let first = batches.first().map(|batch| batch.entry);
-        self.unflushed.first_entry = self.unflushed.first_entry.or(first);
     }
 
-    /// Number of the first entry that is not flushed in a segment, if there is one.
+    /// Number of the first entry that is not in a segment, if there is one.
     pub(crate) fn first_needed_entry(&self) -> Option<u64> {
         let dirty = self.dirty().next().map(|batch| batch.entry);
-        let needed = self.unflushed.first_entry.into_iter().chain(dirty).min();
-        needed.into_iter().chain(self.deleted).min()
+        dirty.into_iter().chain(self.deleted).min()
     }
 
     /// Drops the oldest cached batch if it is the clean one at `base_offset`, and returns its bytes.

@@ -8,9 +8,11 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use runtime::disk::{self, AlignedBuf, BLOCK_BYTES, File};
 
 use crate::error::StorageError;
+use crate::journal::entry::{Change, Entry};
 use crate::log::handle::LogInner;
 use crate::log::names;
 use crate::log::state::{Cached, Step};
@@ -28,12 +30,17 @@ impl LogInner {
     /// Writes every dirty batch whose entry is durable.
     pub(crate) async fn write_segments(&self) -> Result<(), StorageError> {
         let durable = self.shared.journal.durable_entry();
+        let may_journal = !self.shared.recovering.get();
         loop {
-            let step = self.state.borrow().next_step(durable, WRITE_BYTES_MAX);
+            let step = self.state.borrow().next_step(durable, WRITE_BYTES_MAX, may_journal);
             match step {
                 None => return Ok(()),
                 Some(Step::Roll) => self.roll().await?,
-                Some(Step::Write(batches)) => self.write(&batches).await?,
+                Some(Step::Write(batches)) => match self.write(&batches).await {
+                    // Deleted meanwhile.
+                    Err(StorageError::UnknownLog(_)) => return Ok(()),
+                    other => other?,
+                },
             }
             runtime::task::yield_if_needed().await;
         }
@@ -82,6 +89,7 @@ impl LogInner {
                 return Err(StorageError::corrupt(&path, start, "the segment is shorter than its batches"));
             };
             head.copy_from_slice(&before);
+            self.journal_tail(&segment, start, before).await?;
         }
         let mut at = inside;
         for batch in batches {
@@ -89,6 +97,10 @@ impl LogInner {
             at += batch.bytes.len();
         }
         file.write_at(start, buf).await.map_err(io("write"))?;
+        if self.state.borrow().deleted.is_some() {
+            // Deleted meanwhile: its batches left the cache already.
+            return Ok(());
+        }
         self.state.borrow_mut().written(batches);
         for batch in batches {
             self.shared.cache.clean(self.this.clone(), batch.base_offset, batch.bytes.len());
@@ -99,30 +111,63 @@ impl LogInner {
         if waiting >= PENDING_ENTRIES_MAX { self.write_pending_index().await } else { Ok(()) }
     }
 
+    /// Puts the last block's durable bytes into the journal before the block is written again: a power cut may spoil all of it.
+    async fn journal_tail(&self, segment: &Segment, position: u64, block: Bytes) -> Result<(), StorageError> {
+        let Some(end) = self.state.borrow().protected_tail().filter(|end| *end > position) else {
+            return Ok(());
+        };
+        let durable = usize::try_from(end - position).unwrap_or(usize::MAX).min(block.len());
+        self.check_exists()?;
+        let change = Change::Tail { segment: segment.base_offset, position, bytes: block.slice(..durable) };
+        let number = self.shared.journal.append(Entry { id: self.id, change }, None)?;
+        self.shared.journal.durable(number).await?;
+        self.state.borrow_mut().protected = None;
+        Ok(())
+    }
+
+    /// Puts a block's bytes back that [`Change::Tail`] kept.
+    pub(crate) async fn restore_tail(
+        &self,
+        base_offset: i64,
+        position: u64,
+        bytes: &[u8],
+    ) -> Result<(), StorageError> {
+        if self.segment(base_offset).is_none_or(|segment| segment.bytes < position + bytes.len() as u64) {
+            return Ok(());
+        }
+        let path = Kind::Log.path(&self.dir, base_offset);
+        let file = self.shared.files.get(&path).await?;
+        let block = file.read_at(position, BLOCK_BYTES).await.map_err(StorageError::during("read", &path))?;
+        let len = file.len().await.map_err(StorageError::during("inspect", &path))?;
+        let end = len.max(position + bytes.len() as u64);
+        let mut buf = AlignedBuf::zeroed(bytes.len().max(block.len()).next_multiple_of(BLOCK_BYTES));
+        buf[..block.len()].copy_from_slice(&block);
+        buf[..bytes.len()].copy_from_slice(bytes);
+        file.write_at(position, buf).await.map_err(StorageError::during("write", &path))?;
+        self.cut(&file, end).await?;
+        file.sync_data().await.map_err(StorageError::during("flush", &path))
+    }
+
     /// Makes everything written durable, with its names. Ends files at their exact length.
     pub(crate) async fn flush_segments(&self) -> Result<(), StorageError> {
         self.write_pending_index().await?;
-        let segments = self.state.borrow().unflushed.segments.clone();
+        let (segments, snapshot) = {
+            let unflushed = &self.state.borrow().unflushed;
+            (unflushed.segments.clone(), unflushed.snapshot)
+        };
         for base_offset in segments {
             let Some(segment) = self.segment(base_offset) else { continue };
-            let path = Kind::Log.path(&self.dir, base_offset);
-            let file = self.shared.files.get(&path).await?;
+            let file = self.shared.files.get(&Kind::Log.path(&self.dir, base_offset)).await?;
             self.cut(&file, segment.bytes).await?;
-            // As final as a failed flush of the journal: what was written may be gone, and a retry would not tell.
-            file.sync_data()
-                .await
-                .map_err(StorageError::during("flush", &path))
-                .map_err(|error| self.fatal(error))?;
+            self.sync(&file).await?;
         }
-        let (names, directory) = {
-            let unflushed = &self.state.borrow().unflushed;
-            (unflushed.names, unflushed.directory)
-        };
+        if let Some(offset) = snapshot {
+            let file = self.shared.files.get(&Kind::Producers.path(&self.dir, offset)).await?;
+            self.sync(&file).await?;
+        }
+        let names = self.state.borrow().unflushed.names;
         if names {
             self.sync_dir(&self.dir).await?;
-        }
-        if directory {
-            self.sync_dir(&self.shared.partitions_dir()).await?;
         }
         self.state.borrow_mut().unflushed = Default::default();
         Ok(())
@@ -149,7 +194,10 @@ impl LogInner {
         if before >= 0 {
             self.shared.doomed.borrow_mut().push(Kind::Producers.path(&self.dir, before));
         }
-        self.state.borrow_mut().snapshot_offset = now;
+        let mut state = self.state.borrow_mut();
+        state.snapshot_offset = now;
+        state.unflushed.snapshot = (now >= 0).then_some(now);
+        state.unflushed.names |= now >= 0;
         Ok(())
     }
 
@@ -166,14 +214,20 @@ impl LogInner {
             }
         }
         disk::create_dir_all(&self.dir).await.map_err(StorageError::during("create", &self.dir))?;
-        let text = names::metadata(self.id.topic_id);
-        disk::write_file_atomic(&metadata, text.as_bytes())
-            .await
-            .map_err(StorageError::during("write", &metadata))?;
-        let mut state = self.state.borrow_mut();
-        state.directory_made = true;
-        state.unflushed.directory = true;
+        self.write_metadata(&metadata).await?;
+        self.shared.partitions_made.set(true);
+        self.state.borrow_mut().directory_made = true;
         Ok(())
+    }
+
+    /// Says in the directory whose it is. Not flushed: whoever finds it damaged moves the directory away at most.
+    async fn write_metadata(&self, path: &Path) -> Result<(), StorageError> {
+        let text = names::metadata(self.id.topic_id);
+        let mut buf = AlignedBuf::zeroed(BLOCK_BYTES);
+        buf[..text.len()].copy_from_slice(text.as_bytes());
+        let file = self.shared.files.create(path).await?;
+        file.write_at(0, buf).await.map_err(StorageError::during("write", path))?;
+        self.cut(&file, text.len() as u64).await
     }
 
     /// A directory with our name that is not ours holds nothing that the journal or a checkpoint knows of. It is kept.
@@ -250,11 +304,15 @@ impl LogInner {
         file.set_len(bytes).await.map_err(StorageError::during("cut", file.path()))
     }
 
+    /// As final as a failed flush of the journal: what was written may be gone, and a retry would not tell.
+    async fn sync(&self, file: &File) -> Result<(), StorageError> {
+        let synced = file.sync_data().await.map_err(StorageError::during("flush", file.path()));
+        synced.map_err(|error| self.fatal(error))
+    }
+
     async fn sync_dir(&self, dir: &Path) -> Result<(), StorageError> {
-        disk::sync_dir(dir)
-            .await
-            .map_err(StorageError::during("flush", dir))
-            .map_err(|error| self.fatal(error))
+        let synced = disk::sync_dir(dir).await.map_err(StorageError::during("flush", dir));
+        synced.map_err(|error| self.fatal(error))
     }
 
     /// Fails the shard for good: a failed flush is never retried, not even on a full disk.

@@ -1,8 +1,14 @@
-//! Tests of the whole crate on real files.
+//! Tests of the whole crate.
 //!
 //! | module | what it proves |
 //! |---|---|
-//! | [`basics`] | append, durability, reads from memory and disk, restarts |
+//! | [`basics`] | append, durability, reads from memory and disk, restarts, on real files |
+//! | [`features`] | look-ups by time, retention, deletion, votes, truncation, producers, many partitions |
+//! | [`surgery`] | torn tails, corrupt middles, stale files, damaged derived files, by editing bytes |
+//! | [`model`] | random work, crashes and faults in the simulated world against a model |
 
 mod basics;
+mod features;
+mod model;
 mod rig;
+mod surgery;

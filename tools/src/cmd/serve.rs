@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         advertised = join(&config.advertised_listeners),
         http = node.http_address().map_or_else(|| "off".to_owned(), |address| address.to_string()),
         shards = config.shards,
-        memory_bytes = config.memory_bytes,
+        memory_bytes = config.memory_per_shard_bytes(config.shards) * u64::from(config.shards),
         data_dir = %config.data_dir.display(),
         after_ms = started.elapsed().as_millis(),
         "ready"

@@ -72,6 +72,7 @@ fn everything_that_does_not_serve_is_told_at_once() {
         "{whats:?}"
     );
     assert!(whats.iter().any(|w| w.contains("/proc/nowhere cannot be written")), "{whats:?}");
+    assert!(whats.iter().any(|w| w.contains("for 8 shards")), "{whats:?}");
 }
 
 #[test]

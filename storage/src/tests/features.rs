@@ -1,0 +1,1 @@
+//! Look-ups by time, retention, deletion, votes, truncation, producers, many partitions.
