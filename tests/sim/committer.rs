@@ -12,6 +12,7 @@ use crate::checks;
 use crate::client::Link;
 use crate::dice::Dice;
 use crate::history::Stored;
+use crate::timeline::{self, Sometimes};
 use crate::world::World;
 
 const GROUP: &str = "g";
@@ -93,6 +94,9 @@ pub(crate) async fn ask(world: &World, link: &mut Link) -> Option<()> {
     let mut history = world.history.borrow_mut();
     let answered_at = history.tick();
     history.fetched.push(Stored { asked_at, answered_at, offset: answer.committed_offset });
+    if answer.committed_offset > 0 {
+        timeline::met(Sometimes::OffsetRead);
+    }
     Some(())
 }
 

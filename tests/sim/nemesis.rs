@@ -31,7 +31,7 @@ pub(crate) async fn run(world: Rc<World>) {
         time::sleep(after).await;
         timeline::note(format_args!("--- {fault:?}"));
         strike(&world, &dice, fault).await;
-        if !world.history.borrow().breaches.is_empty() {
+        if !world.ensure_up().await {
             return;
         }
     }
@@ -89,7 +89,6 @@ async fn strike(world: &Rc<World>, dice: &Dice, fault: Fault) {
         }
         Fault::Rot => rot(world, dice).await,
     }
-    world.ensure_up().await;
 }
 
 async fn cut(world: &World, dice: &Dice) {

@@ -139,10 +139,10 @@ fn producer(dice: &Dice, number: u32, places: &[Place]) -> ProducerPlan {
         number,
         place: dice.pick(places),
         kind,
-        batches: dice.between(10..=60) as u32,
+        batches: dice.between(20..=150) as u32,
         records_max: dice.pick(&[1, 3, 8]),
         filler_max: dice.pick(&[16, 200, 1500]),
-        pause_max_ms: dice.pick(&[2, 20, 100]),
+        pause_max_ms: dice.pick(&[0, 5, 40]),
     }
 }
 
@@ -183,5 +183,5 @@ fn faults(dice: &Dice) -> Vec<(Duration, Fault)> {
         chosen.push(Fault::PowerCut);
     }
     let gap_max = dice.pick(&[40, 200, 700]);
-    (0..dice.between(2..=6)).map(|_| (dice.millis(1..=gap_max), dice.pick(&chosen))).collect()
+    (0..dice.between(2..=9)).map(|_| (dice.millis(1..=gap_max), dice.pick(&chosen))).collect()
 }

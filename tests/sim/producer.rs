@@ -74,7 +74,7 @@ impl Sender {
             return;
         }
         let mut waiting: VecDeque<Batch> = VecDeque::new();
-        let mut known: VecDeque<(Batch, i64)> = VecDeque::new();
+        let mut known: VecDeque<(Batch, i64, u32)> = VecDeque::new();
         let (mut sent, mut made) = (0, 0);
         while !self.world.ended.get() {
             let room = if known.is_empty() { 1 } else { window };
@@ -93,7 +93,7 @@ impl Sender {
                     let batch = waiting.pop_front().expect("a batch was sent");
                     sent -= 1;
                     self.acknowledged(&batch, offset);
-                    known.push_back((batch, offset));
+                    known.push_back((batch, offset, self.world.starts.get()));
                     if known.len() > KNOWN_BATCHES {
                         known.pop_front();
                     }
@@ -113,14 +113,18 @@ impl Sender {
 
     /// Gets a producer id, however often it must ask.
     async fn identify(&mut self) -> bool {
-        let request =
-            InitProducerIdRequest { producer_id: -1, producer_epoch: -1, ..InitProducerIdRequest::default() };
+        let request = InitProducerIdRequest { transactional_id: None, ..InitProducerIdRequest::default() };
         while !self.world.ended.get() && !self.world.winding_down.get() {
-            if let Ok(answer) = self.link.call(4, &request).await
-                && answer.error_code == 0
-            {
-                self.identity = Some((answer.producer_id, answer.producer_epoch));
-                return true;
+            if let Ok(answer) = self.link.call(4, &request).await {
+                match ErrorCode::from_code(answer.error_code) {
+                    Some(ErrorCode::None) => {
+                        self.identity = Some((answer.producer_id, answer.producer_epoch));
+                        return true;
+                    }
+                    // The ids come out of a log that takes nothing at the moment.
+                    Some(ErrorCode::CoordinatorNotAvailable) => {}
+                    other => self.world.breach(checks::FITTING_ANSWERS, format!("instead of a producer id: {other:?}")),
+                }
             }
             time::sleep(Duration::from_millis(30)).await;
         }
@@ -139,9 +143,9 @@ impl Sender {
     }
 
     /// Sends a batch again that is acknowledged: the answer must tell the offset of the first time.
-    async fn repeat(&mut self, known: &VecDeque<(Batch, i64)>) {
+    async fn repeat(&mut self, known: &VecDeque<(Batch, i64, u32)>) {
         let at = self.dice.between(0..=known.len() as u64 - 1) as usize;
-        let Some((batch, offset)) = known.get(at) else { return };
+        let Some((batch, offset, starts)) = known.get(at) else { return };
         if self.send(batch, -1).await.is_err() {
             return;
         }
@@ -149,6 +153,9 @@ impl Sender {
             Said::Acknowledged(again) => {
                 if again == *offset {
                     timeline::met(Sometimes::Deduplicated);
+                    if *starts != self.world.starts.get() {
+                        timeline::met(Sometimes::DeduplicatedAfterStart);
+                    }
                 }
                 self.acknowledged(batch, again);
             }
@@ -167,11 +174,12 @@ impl Sender {
                 batch.bytes = flip_last_bit(&batch.bytes);
                 self.world.history.borrow_mut().refused.extend(&batch.values);
             }
-            let said = match self.send(&batch, acks).await {
-                Ok(()) if acks != 0 => self.receive().await,
-                _ => Said::Nothing,
-            };
-            match said {
+            let sent = self.send(&batch, acks).await;
+            if sent.is_ok() && acks == 0 {
+                self.pause().await;
+                continue;
+            }
+            match self.receive().await {
                 Said::Acknowledged(offset) => self.acknowledged(&batch, offset),
                 Said::Refused(ErrorCode::CorruptMessage) if damaged => {}
                 Said::Refused(_) | Said::Nothing => {
@@ -215,8 +223,12 @@ impl Sender {
     }
 
     async fn receive(&mut self) -> Said {
-        let Ok(response) = self.link.receive::<ProduceRequest>(PRODUCE_VERSION).await else {
-            return Said::Nothing;
+        let response = match self.link.receive::<ProduceRequest>(PRODUCE_VERSION).await {
+            Ok(response) => response,
+            Err(error) => {
+                timeline::note(format_args!("producer {} got no answer: {}", self.plan.number, error.kind()));
+                return Said::Nothing;
+            }
         };
         let (code, offset) = outcome(&response);
         match ErrorCode::from_code(code).unwrap_or(ErrorCode::UnknownServerError) {
@@ -231,6 +243,7 @@ impl Sender {
     /// Notes an error that the situation does not justify.
     fn judge(&self, error: ErrorCode) {
         let idempotent = self.identity.is_some();
+        timeline::note(format_args!("producer {} was told {}", self.plan.number, error.name()));
         match error {
             ErrorCode::KafkaStorageError => {
                 if self.world.disk_full.get() {

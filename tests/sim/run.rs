@@ -85,6 +85,9 @@ async fn script(world: Rc<World>) {
         return;
     }
     let plan = world.plan.clone();
+    for producer in &plan.producers {
+        timeline::note(format_args!("{producer:?}"));
+    }
     let mut load = Vec::new();
     for producer in plan.producers {
         load.push(world.sim.spawn_client(producer::run(Rc::clone(&world), producer)));
@@ -97,7 +100,7 @@ async fn script(world: Rc<World>) {
     }
     nemesis::run(Rc::clone(&world)).await;
     nemesis::heal(&world);
-    if !world.history.borrow().breaches.is_empty() || !world.ensure_up().await {
+    if !world.ensure_up().await {
         return;
     }
     // Everything is served again, with the load still on.
@@ -115,7 +118,7 @@ async fn script(world: Rc<World>) {
     futures::pin_mut!(drained, all);
     if let futures::future::Either::Left(_) = futures::future::select(drained, all).await {
         world.breach(checks::SERVES_AGAIN, "producers still repeat what is not acknowledged");
-        return;
+        world.ended.set(true);
     }
     // What is read at the end is what a last power cut leaves.
     world.cut_power();

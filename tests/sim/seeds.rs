@@ -15,6 +15,8 @@ use crate::timeline::{SOMETIMES, Sometimes};
 const SEEDS: u64 = 1000;
 /// Lines of a story that are printed at most, from its end.
 const STORY_LINES_MAX: usize = 120;
+/// Breaches that are printed at most.
+const BREACHES_MAX: usize = 20;
 
 /// The seeds that the environment asks for.
 pub(crate) fn wanted() -> std::ops::Range<u64> {
@@ -89,7 +91,7 @@ impl Outcome {
         for line in self.story.iter().skip(left_out) {
             let _ = writeln!(text, "  {line}");
         }
-        for breach in &self.breaches {
+        for breach in self.breaches.iter().take(BREACHES_MAX) {
             let _ = writeln!(text, "BREACH of \"{}\": {}", breach.check, breach.what);
         }
         let _ = write!(

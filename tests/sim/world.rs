@@ -53,6 +53,8 @@ pub(crate) struct World {
     pub ended: Cell<bool>,
     /// The disk is full at the moment.
     pub disk_full: Cell<bool>,
+    /// How often the node was started.
+    pub starts: Cell<u32>,
     /// Faults that may strike at any operation of the disk.
     pub armed: Cell<bool>,
     status: Arc<Mutex<Status>>,
@@ -85,6 +87,7 @@ impl World {
             ended: Cell::new(false),
             disk_full: Cell::new(false),
             armed: Cell::new(false),
+            starts: Cell::new(1),
             status,
         })
     }
@@ -120,6 +123,7 @@ impl World {
     /// Starts the process again; the machine must be down.
     pub(crate) fn start(&self) {
         timeline::note("the node is started");
+        self.starts.set(self.starts.get() + 1);
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = Status::Starting;
         self.sim.restart(NODE);
     }
