@@ -26,7 +26,7 @@ const PROGRESS: Duration = Duration::from_secs(60);
 /// About what one acknowledgement takes in the producer's output.
 const ACKNOWLEDGEMENT_BYTES: u64 = 120;
 /// Retries go on for longer than the test: an error is an acknowledgement that the broker owes.
-const PRODUCER: &str = "enable.idempotence=true\nlinger.ms=2\nbatch.size=16384\ndelivery.timeout.ms=900000\n\
+const PRODUCER: &str = "enable.idempotence=true\nretries=2147483647\nlinger.ms=2\nbatch.size=16384\ndelivery.timeout.ms=900000\n\
                         request.timeout.ms=30000\nretry.backoff.ms=20\nretry.backoff.max.ms=100\n\
                         reconnect.backoff.ms=20\nreconnect.backoff.max.ms=100\n";
 
