@@ -45,7 +45,7 @@ impl Kcat {
     fn member(&self, group: &str, topic: &str, more: &[&str]) -> Result<Process> {
         let mut command = foreign::kcat()?;
         command.args(["-b", &self.bootstrap, "-u", "-f", "%p %o %s\n", "-X", "auto.offset.reset=earliest"]);
-        command.args(["-X", "session.timeout.ms=10000", "-X", "heartbeat.interval.ms=300"]);
+        command.args(["-X", "session.timeout.ms=30000", "-X", "heartbeat.interval.ms=300"]);
         command.args(more).args(["-G", group, topic]);
         Process::spawn(&mut command, "kcat -G", LIMIT)
     }

@@ -60,7 +60,7 @@ func (g *group) join(name string) (*member, error) {
 		kgo.ConsumeTopics(g.log.topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.Balancers(g.balancer),
-		kgo.SessionTimeout(10*time.Second),
+		kgo.SessionTimeout(30*time.Second),
 		kgo.HeartbeatInterval(300*time.Millisecond),
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),

@@ -100,7 +100,7 @@ class Member {
     Object.assign(this, { log, name, onRecord, owned: [], read: 0, first: {}, failed: null })
     this.consumer = log.kafka.consumer({
       groupId,
-      sessionTimeout: 10_000,
+      sessionTimeout: 30_000,
       heartbeatInterval: 300,
       maxWaitTimeInMs: 200,
       retry: { retries: 5, restartOnFailure: async () => false },

@@ -73,7 +73,7 @@ class Membership:
                 "group.id": group,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 10000,
+                "session.timeout.ms": 30000,
                 "heartbeat.interval.ms": 300,
             }
         )

@@ -77,7 +77,7 @@ class Membership:
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=10000,
+            session_timeout_ms=30000,
             heartbeat_interval_ms=300,
             max_poll_records=20,
         )

@@ -43,7 +43,7 @@ final class GroupChecks {
 
         Member(String name, Map<String, String> more) {
             Map<String, String> settings = new HashMap<>(Map.of(
-                "group.id", group, "client.id", name, "session.timeout.ms", "10000",
+                "group.id", group, "client.id", name, "session.timeout.ms", "30000",
                 "heartbeat.interval.ms", "300", "max.poll.records", "20",
                 "partition.assignment.strategy", "org.apache.kafka.clients.consumer." + assignor));
             settings.putAll(more);
