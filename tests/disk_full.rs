@@ -36,7 +36,8 @@ const TOPICS: [&str; 2] = ["keep", "fill"];
 impl Rig {
     fn start(min_free: &str) -> Result<Rig> {
         let disk = Mount::ext4(DISK_BYTES)?;
-        let mut settings = vec![("journal.file.bytes", "4MiB".to_owned()), ("journal.files.max", "4".to_owned())];
+        let mut settings =
+            vec![("journal.file.bytes", "4MiB".to_owned()), ("journal.files.max", "4".to_owned())];
         settings.push(("storage.min.free.bytes", min_free.to_owned()));
         let broker = Broker::start(Options {
             shards: 1,

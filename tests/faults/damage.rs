@@ -59,7 +59,8 @@ fn a_flipped_byte_in_a_closed_segment() -> Outcome {
             let fetched = client.fetch(TOPIC, 0, from, 1)?;
             let records = wire::decode(fetched.batches);
             let good = fetched.error == 0
-                && records.is_ok_and(|records| wire::expect(&records, from..from + BATCH, RECORD_BYTES).is_ok());
+                && records
+                    .is_ok_and(|records| wire::expect(&records, from..from + BATCH, RECORD_BYTES).is_ok());
             if !good {
                 ensure!(fetched.error != 0, "a damaged batch was served at {from}");
                 bad.push(from);
@@ -119,7 +120,10 @@ fn a_torn_write_at_the_end_of_the_journal() -> Outcome {
         wire::expect(&records, 0..left, RECORD_BYTES)?;
         let batch = wire::batch(left..left + BATCH, RECORD_BYTES, Compression::None)?;
         let answer = client.produce(TOPIC, 0, batch)?;
-        ensure!(answer.error == 0 && answer.base_offset == left, "odd answer {answer:?} after {left} records");
+        ensure!(
+            answer.error == 0 && answer.base_offset == left,
+            "odd answer {answer:?} after {left} records"
+        );
         broker.stop()?;
         broker.start_again()?;
         let records = Wire::connect(&broker.bootstrap())?.read_all(TOPIC, 0, 0)?;
@@ -152,7 +156,10 @@ fn both_checkpoints_damaged() -> Outcome {
     suite::run(Cost::Light, || {
         let mut broker = start(Vec::new())?;
         broker.stop()?;
-        let checkpoints = [files_below(broker.data_dir(), "checkpoint.a")?, files_below(broker.data_dir(), "checkpoint.b")?];
+        let checkpoints = [
+            files_below(broker.data_dir(), "checkpoint.a")?,
+            files_below(broker.data_dir(), "checkpoint.b")?,
+        ];
         for file in checkpoints.iter().flatten() {
             flip(file, 40)?;
         }

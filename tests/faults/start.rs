@@ -47,7 +47,8 @@ fn wrong_configuration() -> Outcome {
         );
         std::fs::write(&file, text)?;
         let mut command = serve(&["--config", &file.to_string_lossy()])?;
-        let texts = [":2", "shards", ":3", "log.segment.bytes", ":4", "no.such.key", ":5", "zookeeper.connect"];
+        let texts =
+            [":2", "shards", ":3", "log.segment.bytes", ":4", "no.such.key", ":5", "zookeeper.connect"];
         refused(&mut command, CONFIGURATION, &texts)?;
         ensure!(!data.exists(), "a wrong configuration left data behind");
         Ok(())

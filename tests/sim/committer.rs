@@ -25,8 +25,10 @@ pub(crate) async fn run(world: Rc<World>) {
     let mut offset = 0;
     // The topic of the offsets is made when a coordinator is first looked for.
     while !world.winding_down.get() {
-        let request =
-            FindCoordinatorRequest { coordinator_keys: vec![Str::from(GROUP)], ..FindCoordinatorRequest::default() };
+        let request = FindCoordinatorRequest {
+            coordinator_keys: vec![Str::from(GROUP)],
+            ..FindCoordinatorRequest::default()
+        };
         let found = link.call(4, &request).await;
         if found.is_ok_and(|found| found.coordinators.first().is_some_and(|found| found.error_code == 0)) {
             break;

@@ -38,7 +38,8 @@ pub(crate) async fn run(world: Rc<World>, number: u64) {
     let mut positions: Vec<i64> = world.plan.places.iter().map(|_| 0).collect();
     while !world.ended.get() {
         let at = dice.between(0..=positions.len() as u64 - 1) as usize;
-        let (Some(place), Some(position)) = (world.plan.places.get(at).copied(), positions.get_mut(at)) else {
+        let (Some(place), Some(position)) = (world.plan.places.get(at).copied(), positions.get_mut(at))
+        else {
             continue;
         };
         if dice.chance(15) {
@@ -141,7 +142,9 @@ fn show(history: &mut History, place: Place, from: i64, data: &PartitionData) ->
             }
             expected = Some(offset + 1);
             if offset >= data.high_watermark {
-                history.torn_reads.push(format!("{place}: {offset} is shown at mark {}", data.high_watermark));
+                history
+                    .torn_reads
+                    .push(format!("{place}: {offset} is shown at mark {}", data.high_watermark));
             }
             match record.value.as_deref().and_then(Value::decode) {
                 Some(value) => {

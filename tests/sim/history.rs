@@ -88,7 +88,11 @@ impl History {
 
     /// The highest offset of a partition that must be readable: below it, everything was acknowledged or shown.
     pub(crate) fn end_of(&self, place: Place) -> i64 {
-        let shown = self.shown.range((place, 0)..=(place, i64::MAX)).next_back().map_or(0, |((_, offset), _)| offset + 1);
+        let shown = self
+            .shown
+            .range((place, 0)..=(place, i64::MAX))
+            .next_back()
+            .map_or(0, |((_, offset), _)| offset + 1);
         let acks = self.acks.iter().filter(|ack| ack.value.place == place).map(|ack| ack.offset + 1);
         acks.fold(shown, i64::max)
     }

@@ -23,7 +23,11 @@ fn is_caught(bug: Sabotage, by: &[&str]) {
     });
     let Some(caught) = caught else { panic!("{bug:?} is not caught by {SEEDS:?}") };
     let fired = caught.fired();
-    assert!(by.iter().any(|check| fired.contains(check)), "{bug:?} makes {fired:?} fire:\n{}", caught.report());
+    assert!(
+        by.iter().any(|check| fired.contains(check)),
+        "{bug:?} makes {fired:?} fire:\n{}",
+        caught.report()
+    );
     let sound = run::run(caught.seed);
     assert!(sound.breaches.is_empty(), "without a planted bug:\n{}", sound.report());
 }

@@ -61,8 +61,7 @@ impl Value {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Value> {
         let (words, _) = bytes.get(..HEAD_BYTES)?.as_chunks::<4>();
         let [topic, partition, producer, counter] = words else { return None };
-        let place =
-            Place { topic: u32::from_be_bytes(*topic), partition: i32::from_be_bytes(*partition) };
+        let place = Place { topic: u32::from_be_bytes(*topic), partition: i32::from_be_bytes(*partition) };
         let value =
             Value { place, producer: u32::from_be_bytes(*producer), counter: u32::from_be_bytes(*counter) };
         let filler = bytes.get(HEAD_BYTES..)?;

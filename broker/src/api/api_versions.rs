@@ -31,7 +31,9 @@ fn check(request: &ApiVersionsRequest, version: i16, cluster_id: &str, node_id: 
             // The two come together or not at all.
             Some(_) if request.node_id == -1 => return ErrorCode::InvalidRequest,
             None if request.node_id != -1 => return ErrorCode::InvalidRequest,
-            Some(id) if **id != *cluster_id || request.node_id != node_id => return ErrorCode::RebootstrapRequired,
+            Some(id) if **id != *cluster_id || request.node_id != node_id => {
+                return ErrorCode::RebootstrapRequired;
+            }
             _ => {}
         }
     }
@@ -52,15 +54,16 @@ fn advertised() -> ApiVersionsResponse {
         min_version: entry.advertised_min,
         max_version: entry.max,
     };
-    ApiVersionsResponse { api_keys: registry::REGISTRY.iter().map(row).collect(), ..ApiVersionsResponse::default() }
+    ApiVersionsResponse {
+        api_keys: registry::REGISTRY.iter().map(row).collect(),
+        ..ApiVersionsResponse::default()
+    }
 }
 
 /// The answer to a version that this node does not speak: in version 0, naming the versions of this one API.
 pub(crate) fn unsupported(correlation_id: i32) -> Reply<Vec<Bytes>> {
-    let own = registry::REGISTRY.iter().filter(|entry| entry.key == ApiKey::ApiVersions).map(|entry| ApiVersion {
-        api_key: entry.key as i16,
-        min_version: entry.min,
-        max_version: entry.max,
+    let own = registry::REGISTRY.iter().filter(|entry| entry.key == ApiKey::ApiVersions).map(|entry| {
+        ApiVersion { api_key: entry.key as i16, min_version: entry.min, max_version: entry.max }
     });
     let response = ApiVersionsResponse {
         error_code: ErrorCode::UnsupportedVersion.code(),

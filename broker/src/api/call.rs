@@ -123,7 +123,12 @@ pub(crate) fn run<A: Api>(frame: Frame) -> Answer {
 }
 
 /// The frame of a response. One that does not encode is our mistake; the client must not wait for it for ever.
-pub(crate) fn encode<M: Message>(correlation_id: i32, key: ApiKey, version: i16, response: &M) -> Reply<Vec<Bytes>> {
+pub(crate) fn encode<M: Message>(
+    correlation_id: i32,
+    key: ApiKey,
+    version: i16,
+    response: &M,
+) -> Reply<Vec<Bytes>> {
     match frame::encode_response(correlation_id, key, version, response) {
         Ok(chunks) => Reply::Response(chunks),
         Err(error) => {

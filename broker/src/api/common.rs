@@ -64,7 +64,11 @@ pub(super) fn by_shard<T>(items: impl IntoIterator<Item = (ShardId, T)>) -> BTre
 pub(super) fn locate(image: &Image, topic: &str, partition: i32) -> Result<PartitionId, ErrorCode> {
     let topic = image.topic(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?;
     let exists = usize::try_from(partition).is_ok_and(|index| index < topic.partitions.len());
-    if exists { Ok(PartitionId { topic_id: topic.id, partition }) } else { Err(ErrorCode::UnknownTopicOrPartition) }
+    if exists {
+        Ok(PartitionId { topic_id: topic.id, partition })
+    } else {
+        Err(ErrorCode::UnknownTopicOrPartition)
+    }
 }
 
 /// Asks the owner of each partition, all at once; gives the answers in the order of the questions.
@@ -85,7 +89,9 @@ where
     let mut owned = Vec::new();
     for (slot, question) in questions.into_iter().enumerate() {
         match question {
-            Ok((id, question)) => owned.push((image.shard_of(&id.topic_id, id.partition), (slot, id, question))),
+            Ok((id, question)) => {
+                owned.push((image.shard_of(&id.topic_id, id.partition), (slot, id, question)))
+            }
             Err(error) => answers[slot] = Err(error),
         }
     }

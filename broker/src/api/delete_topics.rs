@@ -22,8 +22,11 @@ impl Api for DeleteTopics {
         let by_name = names.map(|name| DeleteTopicState { name: Some(name), topic_id: Uuid::ZERO });
         let wanted: Vec<DeleteTopicState> = request.topics.into_iter().chain(by_name).collect();
         if !shard.config.delete_topic_enable {
-            let disabled =
-                if version < DISABLED_FROM { ErrorCode::InvalidRequest } else { ErrorCode::TopicDeletionDisabled };
+            let disabled = if version < DISABLED_FROM {
+                ErrorCode::InvalidRequest
+            } else {
+                ErrorCode::TopicDeletionDisabled
+            };
             return all(wanted, disabled, "delete.topic.enable is false");
         }
         let asked = wanted.clone();

@@ -73,9 +73,14 @@ fn describe(
         }
         // The defaults of all brokers that can be changed while they run: there are none.
         BROKER if name.is_empty() => Ok(Vec::new()),
-        BROKER if name.parse() == Ok(config.node_id) => Ok(SETTINGS.iter().map(|s| node_entry(config, s)).collect()),
+        BROKER if name.parse() == Ok(config.node_id) => {
+            Ok(SETTINGS.iter().map(|s| node_entry(config, s)).collect())
+        }
         BROKER => {
-            let text = format!("Unexpected broker id, expected {} or empty string, but received {name}", config.node_id);
+            let text = format!(
+                "Unexpected broker id, expected {} or empty string, but received {name}",
+                config.node_id
+            );
             Err((ErrorCode::InvalidRequest, Some(text)))
         }
         other => Err((ErrorCode::InvalidRequest, Some(format!("Unsupported resource type: {other}")))),

@@ -96,7 +96,10 @@ fn describe(topic: &TopicImage, from: usize, to: usize) -> DescribeTopicPartitio
     }
 }
 
-fn describe_partition(partition_index: i32, partition: &PartitionImage) -> DescribeTopicPartitionsResponsePartition {
+fn describe_partition(
+    partition_index: i32,
+    partition: &PartitionImage,
+) -> DescribeTopicPartitionsResponsePartition {
     DescribeTopicPartitionsResponsePartition {
         partition_index,
         leader_id: partition.leader,

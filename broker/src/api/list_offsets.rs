@@ -138,7 +138,9 @@ mod tests {
 
     #[test]
     fn special_timestamps_come_with_versions() {
-        for (timestamp, since) in [(LATEST, 1), (EARLIEST, 1), (MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9)] {
+        for (timestamp, since) in
+            [(LATEST, 1), (EARLIEST, 1), (MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9)]
+        {
             assert!(is_supported(timestamp, since));
             assert!(since == 1 || !is_supported(timestamp, since - 1), "{timestamp}");
         }

@@ -41,7 +41,12 @@ fn response(call: &Call<MetadataRequest>, topics: Vec<MetadataResponseTopic>) ->
     let node = advertised_node(&call.shard, &call.connection);
     let operations = call.version() <= 10 && call.request.include_cluster_authorized_operations;
     MetadataResponse {
-        brokers: vec![MetadataResponseBroker { node_id: node.id, host: node.host, port: node.port, rack: None }],
+        brokers: vec![MetadataResponseBroker {
+            node_id: node.id,
+            host: node.host,
+            port: node.port,
+            rack: None,
+        }],
         cluster_id: Some(Str::from(call.shard.identity().cluster_id.as_str())),
         controller_id: node.id,
         topics,
@@ -50,16 +55,21 @@ fn response(call: &Call<MetadataRequest>, topics: Vec<MetadataResponseTopic>) ->
     }
 }
 
-async fn wanted_topics(call: &Call<MetadataRequest>, wanted: &[MetadataRequestTopic]) -> Vec<MetadataResponseTopic> {
+async fn wanted_topics(
+    call: &Call<MetadataRequest>,
+    wanted: &[MetadataRequestTopic],
+) -> Vec<MetadataResponseTopic> {
     let version = call.version();
     let by_id = wanted.iter().any(|topic| !topic.topic_id.is_zero());
     if by_id {
         let image = call.shard.image();
         let ids = wanted.iter().map(|topic| topic.topic_id).filter(|id| !id.is_zero());
-        return ids.map(|id| match image.topic_by_id(&id) {
-            Some(topic) => describe(topic, version, &call.request),
-            None => failed(None, id, ErrorCode::UnknownTopicId),
-        }).collect();
+        return ids
+            .map(|id| match image.topic_by_id(&id) {
+                Some(topic) => describe(topic, version, &call.request),
+                None => failed(None, id, ErrorCode::UnknownTopicId),
+            })
+            .collect();
     }
     let mut names: Vec<Str> = wanted.iter().filter_map(|topic| topic.name.clone()).collect();
     names.sort_unstable();
@@ -67,16 +77,20 @@ async fn wanted_topics(call: &Call<MetadataRequest>, wanted: &[MetadataRequestTo
     let image = call.shard.image();
     let missing: Vec<Str> = names.iter().filter(|name| image.topic(name).is_none()).cloned().collect();
     let create = call.shard.config.auto_create_topics_enable && call.request.allow_auto_topic_creation;
-    let errors = if create && !missing.is_empty() { auto_create(&call.shard, missing).await } else { Vec::new() };
+    let errors =
+        if create && !missing.is_empty() { auto_create(&call.shard, missing).await } else { Vec::new() };
     let image = call.shard.image();
-    names.into_iter().map(|name| match image.topic(&name) {
-        Some(topic) => describe(topic, version, &call.request),
-        None => {
-            let error = errors.iter().find(|(failed, _)| *failed == name).map(|(_, error)| *error);
-            let id = Uuid::ZERO;
-            failed(Some(name.clone()), id, error.unwrap_or_else(|| unknown(&name)))
-        }
-    }).collect()
+    names
+        .into_iter()
+        .map(|name| match image.topic(&name) {
+            Some(topic) => describe(topic, version, &call.request),
+            None => {
+                let error = errors.iter().find(|(failed, _)| *failed == name).map(|(_, error)| *error);
+                let id = Uuid::ZERO;
+                failed(Some(name.clone()), id, error.unwrap_or_else(|| unknown(&name)))
+            }
+        })
+        .collect()
 }
 
 fn unknown(name: &str) -> ErrorCode {

@@ -2,10 +2,10 @@
 
 use super::call::{self, Answer, Api, Frame};
 use super::{
-    api_versions, create_partitions, create_topics, delete_groups, delete_records, delete_topics, describe_cluster,
-    describe_configs, describe_groups, describe_topic_partitions, fetch, find_coordinator, heartbeat, init_producer_id,
-    join_group, leave_group, list_groups, list_offsets, metadata, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch,
-    produce, sync_group,
+    api_versions, create_partitions, create_topics, delete_groups, delete_records, delete_topics,
+    describe_cluster, describe_configs, describe_groups, describe_topic_partitions, fetch, find_coordinator,
+    heartbeat, init_producer_id, join_group, leave_group, list_groups, list_offsets, metadata, offset_commit,
+    offset_delete, offset_fetch, offset_for_leader_epoch, produce, sync_group,
 };
 use protocol::ApiKey;
 use protocol::messages::Request;
@@ -74,7 +74,8 @@ pub fn markdown_table() -> String {
         if entry.advertised_min < entry.min {
             let _ = write!(served, " (advertised from {})", entry.advertised_min);
         }
-        let _ = writeln!(table, "| {key} | {} | {served} | {} |", entry.key.name(), range(kafka_min, kafka_max));
+        let _ =
+            writeln!(table, "| {key} | {} | {served} | {} |", entry.key.name(), range(kafka_min, kafka_max));
     }
     table
 }

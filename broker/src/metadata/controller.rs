@@ -84,7 +84,9 @@ pub enum ReplayError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// Logs of topics are there, but no metadata.
-    #[error("the metadata log is missing, but there are logs of {0} partitions; restore it, or start with an empty data directory")]
+    #[error(
+        "the metadata log is missing, but there are logs of {0} partitions; restore it, or start with an empty data directory"
+    )]
     Missing(usize),
 }
 
@@ -160,7 +162,8 @@ impl Controller {
         }
         let batch = builder.build();
         let header = BatchHeader::read(&batch).expect("a batch that was just built has a header");
-        let proposal = self.group.propose(batch, &header).map_err(|error| ChangeError::Log(error.to_string()))?;
+        let proposal =
+            self.group.propose(batch, &header).map_err(|error| ChangeError::Log(error.to_string()))?;
         self.group.committed(&proposal).await.map_err(|error| ChangeError::Log(error.to_string()))?;
         Ok(proposal.base_offset)
     }

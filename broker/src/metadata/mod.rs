@@ -20,8 +20,8 @@ mod record;
 pub mod settings;
 pub mod topic_name;
 
-pub use controller::{ChangeError, Controller, ReplayError, change};
 pub(crate) use controller::publish;
+pub use controller::{ChangeError, Controller, ReplayError, change};
 pub use create::{auto_create, ensure_topic};
 pub use image::{Image, PartitionImage, TopicImage};
 pub use producer_ids::ProducerIds;

@@ -71,7 +71,9 @@ impl MetadataRecord {
         }
         let (kind, version) = (d.uvarint()?, d.uvarint()?);
         let unknown = RecordError::Unknown { kind, version };
-        let (Ok(kind), Ok(version)) = (i16::try_from(kind), i16::try_from(version)) else { return Err(unknown) };
+        let (Ok(kind), Ok(version)) = (i16::try_from(kind), i16::try_from(version)) else {
+            return Err(unknown);
+        };
         if version > RECORD_VERSION {
             return Err(unknown);
         }
@@ -79,8 +81,12 @@ impl MetadataRecord {
             TopicRecord::TYPE => MetadataRecord::Topic(TopicRecord::decode(&mut d, version)?),
             PartitionRecord::TYPE => MetadataRecord::Partition(PartitionRecord::decode(&mut d, version)?),
             ConfigRecord::TYPE => MetadataRecord::Config(ConfigRecord::decode(&mut d, version)?),
-            RemoveTopicRecord::TYPE => MetadataRecord::RemoveTopic(RemoveTopicRecord::decode(&mut d, version)?),
-            ProducerIdsRecord::TYPE => MetadataRecord::ProducerIds(ProducerIdsRecord::decode(&mut d, version)?),
+            RemoveTopicRecord::TYPE => {
+                MetadataRecord::RemoveTopic(RemoveTopicRecord::decode(&mut d, version)?)
+            }
+            ProducerIdsRecord::TYPE => {
+                MetadataRecord::ProducerIds(ProducerIdsRecord::decode(&mut d, version)?)
+            }
             _ => return Err(unknown),
         };
         d.finish()?;

@@ -120,16 +120,36 @@ const fn row(name: &'static str, kind: Kind, default: &'static str, doc: &'stati
 
 /// All of them, by name.
 pub const PASSIVE: &[Passive] = &[
-    row("compression.gzip.level", Kind::Int, "-1", "Where the broker compresses, it does so at its own level."),
+    row(
+        "compression.gzip.level",
+        Kind::Int,
+        "-1",
+        "Where the broker compresses, it does so at its own level.",
+    ),
     row("compression.lz4.level", Kind::Int, "9", "Where the broker compresses, it does so at its own level."),
-    row("compression.zstd.level", Kind::Int, "3", "Where the broker compresses, it does so at its own level."),
+    row(
+        "compression.zstd.level",
+        Kind::Int,
+        "3",
+        "Where the broker compresses, it does so at its own level.",
+    ),
     row("file.delete.delay.ms", Kind::Long, "60000", "Deleted segments go as soon as nobody reads them."),
     row("max.compaction.lag.ms", Kind::Long, "9223372036854775807", "Compaction sets its own pace."),
     row("min.cleanable.dirty.ratio", Kind::String, "0.5", "Compaction sets its own pace."),
     row("min.compaction.lag.ms", Kind::Long, "0", "Compaction sets its own pace."),
     row("preallocate", Kind::Boolean, "false", "The journal is always preallocated."),
-    row("segment.jitter.ms", Kind::Long, "0", "Segments are written lazily, so that rolling them costs no latency."),
-    row("unclean.leader.election.enable", Kind::Boolean, "false", "A partition is never led by a replica that lacks records."),
+    row(
+        "segment.jitter.ms",
+        Kind::Long,
+        "0",
+        "Segments are written lazily, so that rolling them costs no latency.",
+    ),
+    row(
+        "unclean.leader.election.enable",
+        Kind::Boolean,
+        "false",
+        "A partition is never led by a replica that lacks records.",
+    ),
 ];
 
 /// The row of this name.

@@ -10,8 +10,8 @@
 
 use super::dispatch::dispatch;
 use super::frame_reader::{Arrival, FrameReader, ReadEnd};
-use crate::api::{Answer, Held, Reply};
 use crate::api::registry::Entry;
+use crate::api::{Answer, Held, Reply};
 use crate::shard::Shard;
 use bytes::Bytes;
 use futures::future::{self, Either, FutureExt};
@@ -203,7 +203,11 @@ impl Connection {
                     Reply::Nothing => {}
                     Reply::Close => close = true,
                 }
-                next = if close || len >= WRITE_LEN_MAX { None } else { running.next().now_or_never().flatten() };
+                next = if close || len >= WRITE_LEN_MAX {
+                    None
+                } else {
+                    running.next().now_or_never().flatten()
+                };
             }
             shard.metrics.bytes_out.add(len);
             if self.write(&mut half, chunks).await.is_err() {

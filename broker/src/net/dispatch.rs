@@ -1,8 +1,8 @@
 //! A frame to its API: header, version check, handler.
 
 use super::ConnectionInfo;
-use crate::api::registry::{self, Entry};
 use crate::api;
+use crate::api::registry::{self, Entry};
 use crate::shard::Shard;
 use bytes::Bytes;
 use protocol::ApiKey;

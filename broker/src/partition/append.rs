@@ -94,7 +94,13 @@ impl Partition {
         }
     }
 
-    fn place_or_wait(self: &Rc<Self>, storage: &Storage, batch: Bytes, header: BatchHeader, acks: i16) -> Step {
+    fn place_or_wait(
+        self: &Rc<Self>,
+        storage: &Storage,
+        batch: Bytes,
+        header: BatchHeader,
+        acks: i16,
+    ) -> Step {
         // One replica is all there is, and all that are in sync.
         if acks == -1 && self.settings().min_insync_replicas > 1 {
             return Step::Refused(ErrorCode::NotEnoughReplicas);

@@ -11,6 +11,6 @@ mod read;
 mod state;
 
 pub use append::Appended;
-pub(crate) use read::{read_error, storage_error};
 pub use read::{FetchError, Fetched};
+pub(crate) use read::{read_error, storage_error};
 pub use state::Partition;

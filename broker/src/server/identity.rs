@@ -98,7 +98,8 @@ impl Identity {
     }
 
     fn parse(text: &str, path: &Path) -> Result<Identity, IdentityError> {
-        let pairs = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
+        let pairs =
+            text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
         let values: BTreeMap<&str, &str> = pairs.map(|(key, value)| (key.trim(), value.trim())).collect();
         let unusable = |key| IdentityError::Unusable { path: path.to_owned(), key };
         let get = |key: &'static str| values.get(key).copied().ok_or(unusable(key));
@@ -123,7 +124,12 @@ impl Identity {
             return mismatch("node.id", self.node_id.to_string(), config.node_id.to_string(), cure);
         }
         if let Some(wanted) = config.cluster_id.clone().filter(|id| *id != self.cluster_id) {
-            return mismatch("cluster.id", self.cluster_id, wanted, "the directory belongs to another cluster");
+            return mismatch(
+                "cluster.id",
+                self.cluster_id,
+                wanted,
+                "the directory belongs to another cluster",
+            );
         }
         if self.shard_count != shard_count {
             let cure = "set `shards` to the number that the data was written with";

@@ -64,11 +64,15 @@ impl NodeHandle {
 
     /// What every shard counted; shards that have ended are left out.
     pub async fn stats(&self) -> Vec<ShardStats> {
-        let asked: Vec<_> = self.peers.iter().map(|peer| {
-            let (answer, answered) = mailbox::reply();
-            let _ = peer.send(Message::new(move |shard| answer.send(shard.stats())));
-            answered
-        }).collect();
+        let asked: Vec<_> = self
+            .peers
+            .iter()
+            .map(|peer| {
+                let (answer, answered) = mailbox::reply();
+                let _ = peer.send(Message::new(move |shard| answer.send(shard.stats())));
+                answered
+            })
+            .collect();
         futures::future::join_all(asked).await.into_iter().flatten().collect()
     }
 }

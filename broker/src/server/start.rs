@@ -87,9 +87,11 @@ pub(super) async fn start(shard: &Rc<Shard>) -> Result<Started, StartError> {
     adopted.await?.into_iter().collect::<Result<(), _>>()?;
     metadata::publish(shard, publication).await?;
     let addresses = open_listeners(shard).await?;
-    shard.call_all(|shard| async move {
-        shard.keep(task::spawn_in(Queue::Background, Connections::sweep(Rc::clone(&shard))));
-    }).await?;
+    shard
+        .call_all(|shard| async move {
+            shard.keep(task::spawn_in(Queue::Background, Connections::sweep(Rc::clone(&shard))));
+        })
+        .await?;
     Ok(Started { addresses, _lock: lock })
 }
 
@@ -99,7 +101,8 @@ async fn open_storage(shard: &Rc<Shard>) -> Result<(), StorageError> {
     let mut storage_config = StorageConfig::new(dir, shard.id.0);
     storage_config.journal_file_bytes = config.journal_file_bytes;
     storage_config.journal_files_max = usize::try_from(config.journal_files_max).unwrap_or(usize::MAX);
-    storage_config.cache_bytes = usize::try_from(config.cache_per_shard_bytes(shard.count)).unwrap_or(usize::MAX);
+    storage_config.cache_bytes =
+        usize::try_from(config.cache_per_shard_bytes(shard.count)).unwrap_or(usize::MAX);
     storage_config.reserve_bytes = config.storage_min_free_bytes;
     storage_config.retention_interval_ms = u64::try_from(config.log_retention_check_interval_ms).unwrap_or(1);
     storage_config.repair = config.storage_repair;
@@ -126,7 +129,8 @@ async fn open_listeners(shard: &Rc<Shard>) -> Result<Vec<SocketAddr>, StartError
     let mut addresses = Vec::new();
     for listener in &shard.config.listeners {
         let resolved = listener.resolve();
-        let wanted = resolved.map_err(|reason| StartError::Resolve { host: listener.host.clone(), reason })?;
+        let wanted =
+            resolved.map_err(|reason| StartError::Resolve { host: listener.host.clone(), reason })?;
         addresses.push(net::probe(wanted)?);
     }
     let all = addresses.clone();

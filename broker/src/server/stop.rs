@@ -52,8 +52,10 @@ async fn close_all(shard: &Rc<Shard>) -> bool {
 
 /// Ends every shard. One that has ended does not answer, which is as good.
 async fn end_all(shard: &Rc<Shard>) {
-    let _ = shard.call_all(|shard| {
-        shard.end();
-        std::future::ready(())
-    }).await;
+    let _ = shard
+        .call_all(|shard| {
+            shard.end();
+            std::future::ready(())
+        })
+        .await;
 }

@@ -40,7 +40,8 @@ impl Shard {
             }
         }
         // All at once, so that they share flushes.
-        let created = futures::future::join_all(wanted.iter().map(|(id, topic)| self.create(*id, topic))).await;
+        let created =
+            futures::future::join_all(wanted.iter().map(|(id, topic)| self.create(*id, topic))).await;
         for ((id, topic), result) in wanted.into_iter().zip(created) {
             if let Err(error) = result {
                 tracing::error!(%error, topic = %topic.name, partition = id.partition, "creating a log; trying again");
@@ -79,7 +80,9 @@ impl Shard {
         for id in publication.changed.iter() {
             match publication.image.topic_by_id(id) {
                 Some(topic) => {
-                    for partition in self.owned(&publication.image, topic).filter_map(|id| self.partition(&id)) {
+                    for partition in
+                        self.owned(&publication.image, topic).filter_map(|id| self.partition(&id))
+                    {
                         partition.configure(topic);
                     }
                 }

@@ -316,7 +316,9 @@ impl Shard {
 }
 
 fn session_slots(config: &NodeConfig, count: u16) -> usize {
-    usize::try_from(config.max_incremental_fetch_session_cache_slots).unwrap_or(0).div_ceil(usize::from(count.max(1)))
+    usize::try_from(config.max_incremental_fetch_session_cache_slots)
+        .unwrap_or(0)
+        .div_ceil(usize::from(count.max(1)))
 }
 
 /// A shard's part of the node's limits, rounded up: the kernel spreads clients over shards only roughly.

@@ -9,18 +9,17 @@ use protocol::messages::describe_configs_request::DescribeConfigsResource;
 use protocol::messages::describe_topic_partitions_request::{Cursor, TopicRequest};
 use protocol::messages::offset_for_leader_epoch_request::{OffsetForLeaderPartition, OffsetForLeaderTopic};
 use protocol::messages::{
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DescribeClusterRequest, DescribeConfigsRequest,
-    DescribeTopicPartitionsRequest, MetadataRequest, OffsetForLeaderEpochRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DescribeClusterRequest,
+    DescribeConfigsRequest, DescribeTopicPartitionsRequest, MetadataRequest, OffsetForLeaderEpochRequest,
 };
 use protocol::{ErrorCode, Str};
 use runtime::sim::SimConfig;
 use std::time::Duration;
 
 fn topic(name: &str, configs: &[(&str, &str)]) -> CreatableTopic {
-    let configs = configs.iter().map(|(name, value)| CreatableTopicConfig {
-        name: Str::from(*name),
-        value: Some(Str::from(*value)),
-    });
+    let configs = configs
+        .iter()
+        .map(|(name, value)| CreatableTopicConfig { name: Str::from(*name), value: Some(Str::from(*value)) });
     CreatableTopic {
         name: name.into(),
         num_partitions: 1,
@@ -162,14 +161,15 @@ fn topics_are_described_in_pages() {
             let page: Vec<_> = response
                 .topics
                 .iter()
-                .flat_map(|topic| topic.partitions.iter().map(|p| (topic.name.clone().expect("named"), p.partition_index)))
+                .flat_map(|topic| {
+                    topic.partitions.iter().map(|p| (topic.name.clone().expect("named"), p.partition_index))
+                })
                 .map(|(name, index)| format!("{name}{index}"))
                 .collect();
             pages.push(page.join(" "));
-            cursor = response.next_cursor.map(|next| Cursor {
-                topic_name: next.topic_name,
-                partition_index: next.partition_index,
-            });
+            cursor = response
+                .next_cursor
+                .map(|next| Cursor { topic_name: next.topic_name, partition_index: next.partition_index });
             if cursor.is_none() {
                 break;
             }
@@ -187,7 +187,11 @@ fn the_cluster_and_its_leader_epochs_are_described() {
         let cluster = client.call(1, &DescribeClusterRequest::default()).await.expect("answered");
         assert_eq!((cluster.brokers.len(), cluster.controller_id), (1, 1));
         assert_eq!(cluster.brokers[0].port, 9092);
-        assert_eq!(&*cluster.brokers[0].host, address.ip().to_string().as_str(), "the address by which we came");
+        assert_eq!(
+            &*cluster.brokers[0].host,
+            address.ip().to_string().as_str(),
+            "the address by which we came"
+        );
         create_topic(&mut client, "t", 1).await;
         produce(&mut client, "t", 0, batch(0, 3, None)).await;
         let mut end_of = async |current_leader_epoch, leader_epoch| {
@@ -220,7 +224,12 @@ fn a_topic_may_ask_for_acknowledgement_from_memory() {
         for (name, waits) in [("durable", true), ("relaxed", false)] {
             let started = runtime::time::now();
             assert_eq!(produce(&mut client, name, 0, batch(0, 1, None)).await.error_code, 0);
-            assert_eq!(started.elapsed() >= Duration::from_millis(200), waits, "{name}: {:?}", started.elapsed());
+            assert_eq!(
+                started.elapsed() >= Duration::from_millis(200),
+                waits,
+                "{name}: {:?}",
+                started.elapsed()
+            );
         }
     });
 }

@@ -22,7 +22,10 @@ fn what_is_produced_is_fetched_from_every_partition() {
         let batches = (0..7).map(|p| (p, batch(100 * p as u32, 3, None))).collect();
         let response = client.call(9, &produce_request("t", -1, batches)).await.expect("answered");
         let answers = &response.responses[0].partition_responses;
-        assert!(answers.iter().all(|answer| answer.error_code == 0 && answer.base_offset == 0), "{answers:?}");
+        assert!(
+            answers.iter().all(|answer| answer.error_code == 0 && answer.base_offset == 0),
+            "{answers:?}"
+        );
         for partition in 0..7 {
             let first = 100 * partition as u32;
             let expected = vec![(0, first), (1, first + 1), (2, first + 2)];
@@ -102,7 +105,11 @@ fn a_fetch_respects_its_limits_and_makes_progress() {
         let request = FetchRequest { max_bytes: 1, ..fetch_request("t", &[(0, 0), (1, 0)]) };
         let response = client.call(12, &request).await.expect("answered");
         let lens = |response: &protocol::messages::FetchResponse| -> Vec<usize> {
-            response.responses[0].partitions.iter().map(|p| p.records.as_ref().map_or(0, |r| r.len())).collect()
+            response.responses[0]
+                .partitions
+                .iter()
+                .map(|p| p.records.as_ref().map_or(0, |r| r.len()))
+                .collect()
         };
         assert_eq!(lens(&response), [one_batch, 0], "one batch, though it is larger");
         let mut request = fetch_request("t", &[(0, 0)]);
@@ -150,7 +157,8 @@ fn offsets_are_listed() {
         create_topic(&mut client, "t", 1).await;
         produce(&mut client, "t", 0, batch(0, 4, None)).await;
         for (timestamp, expected) in [(-2, 0), (-1, 4), (-3, 0), (0, 0), (1_750_000_000_001, -1)] {
-            let partition = ListOffsetsPartition { timestamp, current_leader_epoch: -1, ..Default::default() };
+            let partition =
+                ListOffsetsPartition { timestamp, current_leader_epoch: -1, ..Default::default() };
             let topic = ListOffsetsTopic { name: "t".into(), partitions: vec![partition] };
             let request = ListOffsetsRequest { replica_id: -1, topics: vec![topic], ..Default::default() };
             let response = client.call(7, &request).await.expect("answered");
@@ -209,7 +217,8 @@ fn an_idempotent_producer_may_repeat_itself_even_over_a_restart() {
     world.run(async move {
         let mut client = Client::connect(address).await;
         let mut again = async |sequence: u32| {
-            let answer = produce(&mut client, "t", 0, batch(sequence, 1, Some((producer_id, sequence as i32)))).await;
+            let answer =
+                produce(&mut client, "t", 0, batch(sequence, 1, Some((producer_id, sequence as i32)))).await;
             (ErrorCode::from_code(answer.error_code).expect("known"), answer.base_offset)
         };
         for sequence in 1..6 {
@@ -258,7 +267,10 @@ fn responses_leave_in_the_order_of_their_requests() {
         let mut client = Client::connect(address).await;
         create_topic(&mut client, "t", 2).await;
         // The first waits, the second is done at once.
-        client.send(12, &FetchRequest { max_wait_ms: 300, ..fetch_request("t", &[(0, 0)]) }).await.expect("sent");
+        client
+            .send(12, &FetchRequest { max_wait_ms: 300, ..fetch_request("t", &[(0, 0)]) })
+            .await
+            .expect("sent");
         client.send(9, &produce_request("t", -1, vec![(1, batch(0, 1, None))])).await.expect("sent");
         client.send(12, &MetadataRequest::default()).await.expect("sent");
         client.receive::<FetchRequest>(12).await.expect("first");

@@ -54,7 +54,12 @@ fn unknown_apis_and_versions_close_the_connection_but_for_api_versions() {
         let mut refused = vec![(-1, 0), (i16::MAX, 0), (4, 0), (99, 0)];
         for key in ApiKey::all() {
             let (min, max) = key.valid_versions();
-            refused.extend([(key as i16, min - 1), (key as i16, max + 1), (key as i16, -1), (key as i16, i16::MAX)]);
+            refused.extend([
+                (key as i16, min - 1),
+                (key as i16, max + 1),
+                (key as i16, -1),
+                (key as i16, i16::MAX),
+            ]);
         }
         for (api_key, version) in refused {
             let mut client = Client::connect(address).await;
@@ -105,7 +110,8 @@ fn a_frame_in_many_pieces_is_a_frame() {
         }
         assert!(client.receive_frame().await.is_ok());
         // Two in one piece.
-        let two = [framed(ApiKey::ApiVersions as i16, 0, &[]), framed(ApiKey::ApiVersions as i16, 0, &[])].concat();
+        let two =
+            [framed(ApiKey::ApiVersions as i16, 0, &[]), framed(ApiKey::ApiVersions as i16, 0, &[])].concat();
         client.send_raw(two).await.expect("sent");
         assert!(client.receive_frame().await.is_ok() && client.receive_frame().await.is_ok());
     });

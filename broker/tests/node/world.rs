@@ -1,16 +1,17 @@
 //! A node in a simulated world, and the requests that tests make of it.
 
 use crate::client::Client;
+use bytes::Bytes;
 use millrace_broker::config::{Listener, NodeConfig};
 use millrace_broker::server::{NodeEvent, NodeHandle, node};
-use bytes::Bytes;
 use protocol::messages::create_topics_request::CreatableTopic;
 use protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use protocol::messages::fetch_response::PartitionData;
 use protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use protocol::messages::produce_response::PartitionProduceResponse;
 use protocol::messages::{
-    CreateTopicsRequest, FetchRequest, InitProducerIdRequest, MetadataRequest, ProduceRequest, metadata_request, metadata_response,
+    CreateTopicsRequest, FetchRequest, InitProducerIdRequest, MetadataRequest, ProduceRequest,
+    metadata_request, metadata_response,
 };
 use protocol::record::{Builder, Codec, Producer, RecordIter, split_batches};
 use protocol::{Records, Uuid};
@@ -125,7 +126,8 @@ pub(crate) async fn create_topic(client: &mut Client, name: &str, partitions: i3
         replication_factor: -1,
         ..CreatableTopic::default()
     };
-    let request = CreateTopicsRequest { topics: vec![topic], timeout_ms: 1000, ..CreateTopicsRequest::default() };
+    let request =
+        CreateTopicsRequest { topics: vec![topic], timeout_ms: 1000, ..CreateTopicsRequest::default() };
     let response = client.call(7, &request).await.expect("answered");
     let created = response.topics.first().expect("one topic");
     assert_eq!(created.error_code, 0, "{created:?}");
@@ -153,19 +155,29 @@ pub(crate) fn init_producer_id() -> InitProducerIdRequest {
 }
 
 pub(crate) fn produce_request(topic: &str, acks: i16, batches: Vec<(i32, Bytes)>) -> ProduceRequest {
-    let partition_data = batches.into_iter().map(|(index, batch)| PartitionProduceData {
-        index,
-        records: Some(Records::from(batch)),
-    });
+    let partition_data = batches
+        .into_iter()
+        .map(|(index, batch)| PartitionProduceData { index, records: Some(Records::from(batch)) });
     let topic = TopicProduceData {
         name: topic.into(),
         partition_data: partition_data.collect(),
         ..TopicProduceData::default()
     };
-    ProduceRequest { acks, timeout_ms: 1000, topic_data: vec![topic], transactional_id: None, ..ProduceRequest::default() }
+    ProduceRequest {
+        acks,
+        timeout_ms: 1000,
+        topic_data: vec![topic],
+        transactional_id: None,
+        ..ProduceRequest::default()
+    }
 }
 
-pub(crate) async fn produce(client: &mut Client, topic: &str, partition: i32, batch: Bytes) -> PartitionProduceResponse {
+pub(crate) async fn produce(
+    client: &mut Client,
+    topic: &str,
+    partition: i32,
+    batch: Bytes,
+) -> PartitionProduceResponse {
     let request = produce_request(topic, -1, vec![(partition, batch)]);
     let mut response = client.call(9, &request).await.expect("answered");
     response.responses.remove(0).partition_responses.remove(0)
@@ -183,13 +195,18 @@ pub(crate) fn fetch_request(topic: &str, partitions: &[(i32, i64)]) -> FetchRequ
         min_bytes: 1,
         max_bytes: 1 << 24,
         session_epoch: -1,
-        topics: vec![FetchTopic { topic: topic.into(), partitions: partitions.collect(), ..FetchTopic::default() }],
+        topics: vec![FetchTopic {
+            topic: topic.into(),
+            partitions: partitions.collect(),
+            ..FetchTopic::default()
+        }],
         ..FetchRequest::default()
     }
 }
 
 pub(crate) async fn fetch(client: &mut Client, topic: &str, partition: i32, offset: i64) -> PartitionData {
-    let mut response = client.call(12, &fetch_request(topic, &[(partition, offset)])).await.expect("answered");
+    let mut response =
+        client.call(12, &fetch_request(topic, &[(partition, offset)])).await.expect("answered");
     response.responses.remove(0).partitions.remove(0)
 }
 

@@ -13,7 +13,10 @@ pub(super) fn check(history: &History) -> Vec<String> {
             expected = offset + 1;
         }
         if expected != log.high_watermark {
-            found.push(format!("{place}: ends at {expected}, but its high watermark is {}", log.high_watermark));
+            found.push(format!(
+                "{place}: ends at {expected}, but its high watermark is {}",
+                log.high_watermark
+            ));
         }
     }
     found

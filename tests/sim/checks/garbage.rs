@@ -6,9 +6,11 @@ use crate::value::{Place, Value};
 pub(super) fn check(history: &History) -> Vec<String> {
     let mut found = history.garbage.clone();
     let shown = history.shown.iter();
-    let shown = shown.flat_map(|((place, offset), values)| values.iter().map(|value| (*place, *offset, *value)));
+    let shown =
+        shown.flat_map(|((place, offset), values)| values.iter().map(|value| (*place, *offset, *value)));
     let logs = history.logs.iter();
-    let logs = logs.flat_map(|(place, log)| log.records.iter().map(|(offset, value)| (*place, *offset, *value)));
+    let logs =
+        logs.flat_map(|(place, log)| log.records.iter().map(|(offset, value)| (*place, *offset, *value)));
     found.extend(shown.chain(logs).filter_map(|(place, offset, value)| wrong(history, place, offset, value)));
     found
 }

@@ -44,7 +44,12 @@ struct Gather {
 }
 
 /// Gives one part for each item, in order.
-pub(super) async fn gather(shard: &Rc<Shard>, items: Vec<(ShardId, Item)>, limits: Limits, held: &Held) -> Vec<Part> {
+pub(super) async fn gather(
+    shard: &Rc<Shard>,
+    items: Vec<(ShardId, Item)>,
+    limits: Limits,
+    held: &Held,
+) -> Vec<Part> {
     let mut gather = Gather::new(shard, items);
     // Several shards share the bytes evenly, so that together they do not read much more than is wanted.
     let shares = gather.owned.len().max(1);
@@ -73,7 +78,8 @@ impl Gather {
             entry.0.push(slot);
             entry.1.push(item);
         }
-        let owned = owned.into_iter().map(|(owner, (slots, items))| Owned { owner, slots, items: items.into() });
+        let owned =
+            owned.into_iter().map(|(owner, (slots, items))| Owned { owner, slots, items: items.into() });
         Gather { shard: Rc::clone(shard), owned: owned.collect(), parts }
     }
 
@@ -169,7 +175,9 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         for (owner, id) in self.on.values().copied() {
             // A wait on this shard ends with its future.
-            if owner != self.shard.id && let Some(peer) = self.shard.peers().get(usize::from(owner.0)) {
+            if owner != self.shard.id
+                && let Some(peer) = self.shard.peers().get(usize::from(owner.0))
+            {
                 let _ = peer.send(Message::new(move |shard| shard.fetch_waiters.cancel(id)));
             }
         }

@@ -44,7 +44,8 @@ impl Api for Fetch {
         let by_id = header.api_version >= BY_ID_FROM;
         let (wanted, forgotten) = asked(&request, by_id);
         let session = (request.session_id, request.session_epoch);
-        let begun = shard.fetch_sessions.borrow_mut().begin(session, by_id, wanted, &forgotten, time::wall_ms());
+        let begun =
+            shard.fetch_sessions.borrow_mut().begin(session, by_id, wanted, &forgotten, time::wall_ms());
         let (context, wanted) = match begun {
             Ok(begun) => begun,
             Err(error) => return FetchResponse { error_code: error.code(), ..FetchResponse::default() },
@@ -53,12 +54,9 @@ impl Api for Fetch {
         let image = shard.image();
         let located: Vec<_> = wanted.iter().map(|(key, wanted)| locate(&image, key, wanted)).collect();
         let items: Vec<_> = located.iter().flatten().copied().collect();
-        let mut parts = if items.is_empty() {
-            Vec::new()
-        } else {
-            gather::gather(&shard, items, limits, &held).await
-        }
-        .into_iter();
+        let mut parts =
+            if items.is_empty() { Vec::new() } else { gather::gather(&shard, items, limits, &held).await }
+                .into_iter();
         let unavailable = || Err(FetchError::Code(ErrorCode::NotLeaderOrFollower));
         let answered = wanted.into_iter().zip(located).map(|((key, wanted), located)| {
             let part = match located {
@@ -95,7 +93,12 @@ fn asked(request: &FetchRequest, by_id: bool) -> (Vec<(PartitionKey, Wanted)>, V
     (wanted, forgotten)
 }
 
-fn limits(shard: &Shard, request: &FetchRequest, wanted: &[(PartitionKey, Wanted)], started: Instant) -> Limits {
+fn limits(
+    shard: &Shard,
+    request: &FetchRequest,
+    wanted: &[(PartitionKey, Wanted)],
+    started: Instant,
+) -> Limits {
     let size = |bytes: i32| usize::try_from(bytes).unwrap_or(0);
     let all: usize = wanted.iter().map(|(_, wanted)| size(wanted.bytes_max)).fold(0, usize::saturating_add);
     let bytes_max = size(request.max_bytes.min(shard.config.fetch_max_bytes)).min(all);
@@ -107,7 +110,11 @@ fn limits(shard: &Shard, request: &FetchRequest, wanted: &[(PartitionKey, Wanted
 }
 
 /// The shard that owns a partition, and what to ask of it.
-fn locate(image: &Image, (topic, partition): &PartitionKey, wanted: &Wanted) -> Result<(ShardId, Item), ErrorCode> {
+fn locate(
+    image: &Image,
+    (topic, partition): &PartitionKey,
+    wanted: &Wanted,
+) -> Result<(ShardId, Item), ErrorCode> {
     let topic = match topic {
         TopicKey::Id(id) => image.topic_by_id(id).ok_or(ErrorCode::UnknownTopicId)?,
         TopicKey::Name(name) => image.topic(name).ok_or(ErrorCode::UnknownTopicOrPartition)?,

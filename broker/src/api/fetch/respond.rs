@@ -59,7 +59,11 @@ pub(super) fn respond(
                     answered.retain(|_| must.next().unwrap_or(true));
                 }
                 Err(error) => {
-                    return FetchResponse { error_code: error.code(), session_id: id, ..FetchResponse::default() };
+                    return FetchResponse {
+                        error_code: error.code(),
+                        session_id: id,
+                        ..FetchResponse::default()
+                    };
                 }
             }
             id
@@ -92,7 +96,13 @@ fn topic_response(topic: TopicKey, first: PartitionData) -> FetchableTopicRespon
     response
 }
 
-fn partition_data(shard: &Shard, partition_index: i32, part: Part, isolation_level: i8, version: i16) -> PartitionData {
+fn partition_data(
+    shard: &Shard,
+    partition_index: i32,
+    part: Part,
+    isolation_level: i8,
+    version: i16,
+) -> PartitionData {
     let mut data = PartitionData {
         partition_index,
         high_watermark: -1,

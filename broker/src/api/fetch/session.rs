@@ -132,7 +132,9 @@ impl Session {
         // After an error the partition is told again, even if nothing else has changed.
         cached.high_watermark = if told.error { -1 } else { told.high_watermark };
         cached.log_start_offset = told.log_start_offset;
-        if told.records && let Some(cached) = self.forget(key) {
+        if told.records
+            && let Some(cached) = self.forget(key)
+        {
             self.push(key.clone(), cached);
         }
         must
@@ -183,9 +185,10 @@ impl Sessions {
         }
         session.used_ms = now_ms;
         session.epoch = next_epoch(epoch);
-        let wanted = session.order.values().filter_map(|key| {
-            session.places.get(key).map(|(_, cached)| (key.clone(), cached.wanted))
-        });
+        let wanted = session
+            .order
+            .values()
+            .filter_map(|key| session.places.get(key).map(|(_, cached)| (key.clone(), cached.wanted)));
         Ok((Context::Incremental { id, epoch: session.epoch }, wanted.collect()))
     }
 
@@ -279,7 +282,8 @@ mod tests {
     #[test]
     fn a_session_remembers_and_tells_changes() {
         let (mut sessions, id) = started(3);
-        let (context, fetch) = sessions.begin((id, 1), false, vec![(key(1), wanted(5))], &[key(2)], 1).expect("known");
+        let (context, fetch) =
+            sessions.begin((id, 1), false, vec![(key(1), wanted(5))], &[key(2)], 1).expect("known");
         assert_eq!(context, Context::Incremental { id, epoch: 2 });
         assert_eq!(fetch, vec![(key(0), wanted(0)), (key(1), wanted(5))]);
         let both = [(key(0), told(9, true)), (key(1), told(0, false))];
@@ -302,7 +306,8 @@ mod tests {
     #[test]
     fn mistakes_are_refused_as_in_kafka() {
         let (mut sessions, id) = started(1);
-        let mut begin = |id, epoch, by_id| sessions.begin((id, epoch), by_id, vec![], &[], 0).map(|(context, _)| context);
+        let mut begin =
+            |id, epoch, by_id| sessions.begin((id, epoch), by_id, vec![], &[], 0).map(|(context, _)| context);
         assert_eq!(begin(id + 1, 1, false), Err(ErrorCode::FetchSessionIdNotFound));
         assert_eq!(begin(id, 2, false), Err(ErrorCode::InvalidFetchSessionEpoch));
         assert_eq!(begin(id, 1, true), Err(ErrorCode::FetchSessionTopicIdError));

@@ -46,9 +46,11 @@ impl Api for Produce {
         let (mut response, pieces) = split(&shard, header.api_version, request);
         let owners = {
             let image = shard.image();
-            by_shard(pieces.into_iter().map(|piece| {
-                (image.shard_of(&piece.id.topic_id, piece.id.partition), piece)
-            }))
+            by_shard(
+                pieces
+                    .into_iter()
+                    .map(|piece| (image.shard_of(&piece.id.topic_id, piece.id.partition), piece)),
+            )
         };
         let appends: Vec<_> = owners
             .into_iter()
@@ -61,7 +63,10 @@ impl Api for Produce {
         async move {
             for (slots, outcomes) in join_all(appends).await {
                 match outcomes {
-                    Ok(outcomes) => slots.into_iter().zip(outcomes).for_each(|(slot, outcome)| fill(&mut response, slot, outcome)),
+                    Ok(outcomes) => slots
+                        .into_iter()
+                        .zip(outcomes)
+                        .for_each(|(slot, outcome)| fill(&mut response, slot, outcome)),
                     Err(_gone) => {
                         let gone = || Err(Rejected::bare(ErrorCode::NotLeaderOrFollower));
                         slots.into_iter().for_each(|slot| fill(&mut response, slot, gone()));
@@ -90,11 +95,17 @@ fn split(shard: &Rc<Shard>, version: i16, request: ProduceRequest) -> (ProduceRe
         let mut answers = Vec::with_capacity(partition_data.len());
         for (partition_slot, data) in partition_data.into_iter().enumerate() {
             let mut answer = unanswered(data.index);
-            let checked = check_topic(topic.map(|t| &**t), version, request.acks, data.index)
-                .and_then(|topic| {
+            let checked =
+                check_topic(topic.map(|t| &**t), version, request.acks, data.index).and_then(|topic| {
                     let PartitionProduceData { index, records, .. } = data;
                     let transactional = request.transactional_id.as_ref();
-                    let valid = validate::validate(records, version, &topic.settings, transactional.is_some(), now_ms);
+                    let valid = validate::validate(
+                        records,
+                        version,
+                        &topic.settings,
+                        transactional.is_some(),
+                        now_ms,
+                    );
                     valid.map(|(batch, header)| Piece {
                         slot: (topic_slot, partition_slot),
                         id: PartitionId { topic_id: topic.id, partition: index },
@@ -116,7 +127,12 @@ fn split(shard: &Rc<Shard>, version: i16, request: ProduceRequest) -> (ProduceRe
     (response, pieces)
 }
 
-fn check_topic(topic: Option<&TopicImage>, version: i16, acks: i16, partition: i32) -> Result<&TopicImage, Rejected> {
+fn check_topic(
+    topic: Option<&TopicImage>,
+    version: i16,
+    acks: i16,
+    partition: i32,
+) -> Result<&TopicImage, Rejected> {
     let Some(topic) = topic else {
         let by_id = version >= 13;
         let error = if by_id { ErrorCode::UnknownTopicId } else { ErrorCode::UnknownTopicOrPartition };
@@ -130,13 +146,20 @@ fn check_topic(topic: Option<&TopicImage>, version: i16, acks: i16, partition: i
     }
     // Coordinators alone write to it: they would not know of anybody else's records before the next start.
     if topic_name::is_internal(&topic.name) {
-        return Err(Rejected::new(ErrorCode::InvalidTopicException, "Clients cannot produce to an internal topic"));
+        return Err(Rejected::new(
+            ErrorCode::InvalidTopicException,
+            "Clients cannot produce to an internal topic",
+        ));
     }
     Ok(topic)
 }
 
 /// On the owning shard: appends in order, then waits for all.
-fn append_all(shard: &Rc<Shard>, pieces: Vec<Piece>, acks: i16) -> impl Future<Output = Vec<Outcome>> + use<> {
+fn append_all(
+    shard: &Rc<Shard>,
+    pieces: Vec<Piece>,
+    acks: i16,
+) -> impl Future<Output = Vec<Outcome>> + use<> {
     let shard = Rc::clone(shard);
     let appends: Vec<_> = pieces
         .into_iter()
@@ -171,7 +194,13 @@ fn append_all(shard: &Rc<Shard>, pieces: Vec<Piece>, acks: i16) -> impl Future<O
 }
 
 fn unanswered(index: i32) -> PartitionProduceResponse {
-    PartitionProduceResponse { index, base_offset: -1, log_append_time_ms: -1, log_start_offset: -1, ..Default::default() }
+    PartitionProduceResponse {
+        index,
+        base_offset: -1,
+        log_append_time_ms: -1,
+        log_start_offset: -1,
+        ..Default::default()
+    }
 }
 
 fn fill(response: &mut ProduceResponse, (topic, partition): (usize, usize), outcome: Outcome) {

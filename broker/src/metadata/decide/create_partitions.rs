@@ -27,7 +27,11 @@ pub fn create_partitions(
     Decision { records, reply }
 }
 
-fn grow(image: &Image, brokers: &[i32], wanted: &CreatePartitionsTopic) -> Result<Vec<MetadataRecord>, Refusal> {
+fn grow(
+    image: &Image,
+    brokers: &[i32],
+    wanted: &CreatePartitionsTopic,
+) -> Result<Vec<MetadataRecord>, Refusal> {
     let Some(topic) = image.topic(&wanted.name) else {
         return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, "This topic does not exist"));
     };

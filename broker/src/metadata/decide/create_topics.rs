@@ -62,7 +62,8 @@ pub fn create_topics(
 
 fn partitions_wanted(image: &Image, topic: &CreatableTopic) -> usize {
     if topic.assignments.is_empty() {
-        let count = if topic.num_partitions == -1 { image.defaults().num_partitions } else { topic.num_partitions };
+        let count =
+            if topic.num_partitions == -1 { image.defaults().num_partitions } else { topic.num_partitions };
         usize::try_from(count).unwrap_or(0)
     } else {
         topic.assignments.len()
@@ -78,7 +79,11 @@ fn create(
 ) -> Result<(Created, Vec<MetadataRecord>), Refusal> {
     check_name(image, &topic.name, created)?;
     let configs = check_configs(topic)?;
-    let placed = if topic.assignments.is_empty() { place_all(image, brokers, topic)? } else { place_by_hand(brokers, topic)? };
+    let placed = if topic.assignments.is_empty() {
+        place_all(image, brokers, topic)?
+    } else {
+        place_by_hand(brokers, topic)?
+    };
     let id = new_id();
     // Copied: what metadata holds must not hold on to the frame that it came in.
     let name = topic.name.detached();
@@ -158,10 +163,14 @@ fn place_all(image: &Image, brokers: &[i32], topic: &CreatableTopic) -> Result<V
 fn place_by_hand(brokers: &[i32], topic: &CreatableTopic) -> Result<Vec<Vec<i32>>, Refusal> {
     let invalid = |text: &str| Refusal::new(ErrorCode::InvalidRequest, text);
     if topic.replication_factor != -1 {
-        return Err(invalid("A manual partition assignment was specified, but replication factor was not set to -1"));
+        return Err(invalid(
+            "A manual partition assignment was specified, but replication factor was not set to -1",
+        ));
     }
     if topic.num_partitions != -1 {
-        return Err(invalid("A manual partition assignment was specified, but numPartitions was not set to -1"));
+        return Err(invalid(
+            "A manual partition assignment was specified, but numPartitions was not set to -1",
+        ));
     }
     let mut placed = BTreeMap::new();
     let mut factor = None;
@@ -169,7 +178,10 @@ fn place_by_hand(brokers: &[i32], topic: &CreatableTopic) -> Result<Vec<Vec<i32>
         check_assignment(brokers, &assignment.broker_ids, factor)?;
         factor = Some(assignment.broker_ids.len());
         if placed.insert(assignment.partition_index, assignment.broker_ids.clone()).is_some() {
-            let text = format!("Found multiple manual partition assignments for partition {}", assignment.partition_index);
+            let text = format!(
+                "Found multiple manual partition assignments for partition {}",
+                assignment.partition_index
+            );
             return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, text));
         }
     }

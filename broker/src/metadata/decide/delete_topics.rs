@@ -31,7 +31,12 @@ pub fn delete_topics(image: &Image, topics: &[DeleteTopicState]) -> Decision<Vec
     for topic in topics {
         match (&topic.name, topic.topic_id.is_zero()) {
             (None, true) => {
-                refuse(None, Uuid::ZERO, ErrorCode::InvalidRequest, "Neither topic name nor id were specified");
+                refuse(
+                    None,
+                    Uuid::ZERO,
+                    ErrorCode::InvalidRequest,
+                    "Neither topic name nor id were specified",
+                );
             }
             (Some(name), false) => refuse(
                 Some(name.clone()),
@@ -55,12 +60,9 @@ pub fn delete_topics(image: &Image, topics: &[DeleteTopicState]) -> Decision<Vec
     }
     for (name, count) in names {
         match image.topic(name) {
-            _ if count > 1 => refuse(
-                Some(name.clone()),
-                Uuid::ZERO,
-                ErrorCode::InvalidRequest,
-                "Duplicate topic name",
-            ),
+            _ if count > 1 => {
+                refuse(Some(name.clone()), Uuid::ZERO, ErrorCode::InvalidRequest, "Duplicate topic name")
+            }
             None => refuse(
                 Some(name.clone()),
                 Uuid::ZERO,

@@ -13,8 +13,8 @@ pub use create_partitions::create_partitions;
 pub use create_topics::{Created, create_topics};
 pub use delete_topics::{Deleted, delete_topics};
 
-use super::record::MetadataRecord;
 use super::image::Image;
+use super::record::MetadataRecord;
 use protocol::ErrorCode;
 use protocol::messages::ProducerIdsRecord;
 

@@ -17,7 +17,11 @@ pub(super) fn check_replication_factor(brokers: &[i32], factor: i16) -> Result<(
 }
 
 /// Checks brokers that a client named for one partition.
-pub(super) fn check_assignment(brokers: &[i32], replicas: &[i32], factor: Option<usize>) -> Result<(), Refusal> {
+pub(super) fn check_assignment(
+    brokers: &[i32],
+    replicas: &[i32],
+    factor: Option<usize>,
+) -> Result<(), Refusal> {
     let refuse = |text: String| Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, text));
     if replicas.is_empty() {
         return refuse("The manual partition assignment includes an empty replica list".to_owned());
@@ -25,7 +29,9 @@ pub(super) fn check_assignment(brokers: &[i32], replicas: &[i32], factor: Option
     let mut sorted = replicas.to_vec();
     sorted.sort_unstable();
     if let Some(unknown) = sorted.iter().find(|id| !brokers.contains(id)) {
-        return refuse(format!("The manual partition assignment includes broker {unknown}, which is not registered"));
+        return refuse(format!(
+            "The manual partition assignment includes broker {unknown}, which is not registered"
+        ));
     }
     if sorted.windows(2).any(|pair| pair.first() == pair.last()) {
         return refuse("The manual partition assignment includes a broker more than once".to_owned());
@@ -43,7 +49,13 @@ pub(super) fn check_assignment(brokers: &[i32], replicas: &[i32], factor: Option
 pub(super) fn place(brokers: &[i32], partition: i32, factor: i16) -> Vec<i32> {
     let start = usize::try_from(partition).unwrap_or(0);
     let factor = usize::try_from(factor).unwrap_or(0);
-    brokers.iter().cycle().skip(start % brokers.len().max(1)).take(factor.min(brokers.len())).copied().collect()
+    brokers
+        .iter()
+        .cycle()
+        .skip(start % brokers.len().max(1))
+        .take(factor.min(brokers.len()))
+        .copied()
+        .collect()
 }
 
 /// The record of a new partition, led by its first replica.

@@ -4,7 +4,9 @@ use super::*;
 use crate::config::NodeConfig;
 use proptest::prelude::*;
 use protocol::messages::create_partitions_request::CreatePartitionsTopic;
-use protocol::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig};
+use protocol::messages::create_topics_request::{
+    CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
+};
 use protocol::messages::delete_topics_request::DeleteTopicState;
 use protocol::{Str, Uuid};
 use std::collections::BTreeSet;
@@ -124,7 +126,9 @@ fn assignments_by_hand_are_checked() {
             broker_ids: brokers.to_vec(),
         };
         let assignments = assignments.iter().map(assign).collect();
-        World::new().create_one(CreatableTopic { assignments, ..topic("t") }).map(|created| created.partition_count)
+        World::new()
+            .create_one(CreatableTopic { assignments, ..topic("t") })
+            .map(|created| created.partition_count)
     };
     let bad = Err(ErrorCode::InvalidReplicaAssignment);
     assert_eq!(by_hand(&[(1, &[1]), (0, &[1])]), Ok(2));
@@ -159,12 +163,21 @@ fn topics_are_deleted_by_name_or_id() {
     let both = DeleteTopicState { name: Some("a".into()), topic_id: a };
     assert_eq!(world.delete(&[both]), [(Some("a".into()), Some(ErrorCode::InvalidRequest))]);
     assert_eq!(world.delete(&[by_id(Uuid::ZERO)]), [(None, Some(ErrorCode::InvalidRequest))]);
-    assert_eq!(world.delete(&[by_name("a"), by_name("a")]), [(Some("a".into()), Some(ErrorCode::InvalidRequest))]);
-    assert_eq!(world.delete(&[by_name("a"), by_id(a)]), [(Some("a".into()), Some(ErrorCode::InvalidRequest))]);
+    assert_eq!(
+        world.delete(&[by_name("a"), by_name("a")]),
+        [(Some("a".into()), Some(ErrorCode::InvalidRequest))]
+    );
+    assert_eq!(
+        world.delete(&[by_name("a"), by_id(a)]),
+        [(Some("a".into()), Some(ErrorCode::InvalidRequest))]
+    );
     assert_eq!(world.delete(&[by_name("x")]), [(Some("x".into()), Some(ErrorCode::UnknownTopicOrPartition))]);
     assert_eq!(world.delete(&[by_id(Uuid::from_u128(1))]), [(None, Some(ErrorCode::UnknownTopicId))]);
     assert_eq!(world.image.topic_count(), 2);
-    assert_eq!(world.delete(&[by_id(b), by_name("a")]).iter().filter(|(_, error)| error.is_none()).count(), 2);
+    assert_eq!(
+        world.delete(&[by_id(b), by_name("a")]).iter().filter(|(_, error)| error.is_none()).count(),
+        2
+    );
     assert_eq!(world.image.topic_count(), 0);
     assert!(world.create_one(topic("a")).expect("created again").id != a);
 }
