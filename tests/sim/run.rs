@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
+use broker::config::NodeConfig;
 use protocol::Str;
 use protocol::messages::CreateTopicsRequest;
 use protocol::messages::create_topics_request::CreatableTopic;
@@ -18,7 +19,7 @@ use crate::history::{Breach, FinalLog};
 use crate::plan::Plan;
 use crate::timeline::{self, Sometimes};
 use crate::value::Place;
-use crate::world::{NODE, World};
+use crate::world::{NODE, Status, World};
 use crate::{committer, nemesis, producer};
 
 /// Virtual time that a whole run may take.
@@ -85,6 +86,12 @@ async fn script(world: Rc<World>) {
         return;
     }
     let plan = world.plan.clone();
+    let NodeConfig { memory_bytes, log_segment_bytes, journal_file_bytes, journal_files_max, .. } = &*plan.config;
+    timeline::note(format_args!(
+        "{} shards, {memory_bytes} bytes of memory, segments of {log_segment_bytes} bytes, {journal_files_max} journal files of \
+         {journal_file_bytes} bytes",
+        plan.shards
+    ));
     for producer in &plan.producers {
         timeline::note(format_args!("{producer:?}"));
     }
@@ -117,6 +124,11 @@ async fn script(world: Rc<World>) {
     };
     futures::pin_mut!(drained, all);
     if let futures::future::Either::Left(_) = futures::future::select(drained, all).await {
+        if let Status::Ready(handle) = world.status() {
+            for shard in handle.stats().await {
+                timeline::note(format_args!("shard {}: {:?} {:?}", shard.shard, shard.counters, shard.gauges));
+            }
+        }
         world.breach(checks::SERVES_AGAIN, "producers still repeat what is not acknowledged");
         world.ended.set(true);
     }
