@@ -96,9 +96,4 @@ impl History {
         let acks = self.acks.iter().filter(|ack| ack.value.place == place).map(|ack| ack.offset + 1);
         acks.fold(shown, i64::max)
     }
-
-    /// Every place that anything was sent to, with its last log.
-    pub(crate) fn final_log(&self, place: Place) -> FinalLog {
-        self.logs.get(&place).cloned().unwrap_or_default()
-    }
 }

@@ -4,6 +4,7 @@
 //! 2. The first batch of a producer id goes alone: a broker that does not know the id takes any first sequence number.
 //! 3. Only an answer that says so makes a record acknowledged or refused; everything else leaves its fate open.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
@@ -36,7 +37,16 @@ const DAMAGE_PERCENT: u64 = 3;
 pub(crate) async fn run(world: Rc<World>, plan: ProducerPlan) {
     let dice = Dice::new(world.plan.seed, &format!("producer {}", plan.number));
     let link = Link::new(&world);
-    let sender = Sender { world, plan, dice, link, next_value: 0, next_sequence: 0, identity: None };
+    let sender = Sender {
+        world,
+        plan,
+        dice,
+        link,
+        next_value: 0,
+        next_sequence: 0,
+        identity: None,
+        told: Cell::new(ErrorCode::None),
+    };
     match sender.plan.kind {
         Kind::Idempotent { window } => sender.idempotent(window).await,
         Kind::Plain { acks } => sender.plain(acks).await,
@@ -51,6 +61,8 @@ struct Sender {
     next_value: u32,
     next_sequence: i32,
     identity: Option<(i64, i16)>,
+    /// The last error, of which a repetition is no news.
+    told: Cell<ErrorCode>,
 }
 
 /// A batch and what is in it.
@@ -123,7 +135,9 @@ impl Sender {
                     }
                     // The ids come out of a log that takes nothing at the moment.
                     Some(ErrorCode::CoordinatorNotAvailable) => {}
-                    other => self.world.breach(checks::FITTING_ANSWERS, format!("instead of a producer id: {other:?}")),
+                    other => self
+                        .world
+                        .breach(checks::FITTING_ANSWERS, format!("instead of a producer id: {other:?}")),
                 }
             }
             time::sleep(Duration::from_millis(30)).await;
@@ -226,7 +240,10 @@ impl Sender {
         let response = match self.link.receive::<ProduceRequest>(PRODUCE_VERSION).await {
             Ok(response) => response,
             Err(error) => {
-                timeline::note(format_args!("producer {} got no answer: {}", self.plan.number, error.kind()));
+                // Nothing is told of those that find nobody to connect to, again and again.
+                if error.kind() != std::io::ErrorKind::NotConnected {
+                    timeline::note(format_args!("producer {} got no answer: {error}", self.plan.number));
+                }
                 return Said::Nothing;
             }
         };
@@ -243,7 +260,9 @@ impl Sender {
     /// Notes an error that the situation does not justify.
     fn judge(&self, error: ErrorCode) {
         let idempotent = self.identity.is_some();
-        timeline::note(format_args!("producer {} was told {}", self.plan.number, error.name()));
+        if self.told.replace(error) != error {
+            timeline::note(format_args!("producer {} was told {}", self.plan.number, error.name()));
+        }
         match error {
             ErrorCode::KafkaStorageError => {
                 if self.world.disk_full.get() {
@@ -263,6 +282,7 @@ impl Sender {
     }
 
     fn acknowledged(&self, batch: &Batch, base_offset: i64) {
+        self.told.set(ErrorCode::None);
         let mut history = self.world.history.borrow_mut();
         let answered_at = history.tick();
         let acks = batch.values.iter().zip(base_offset..);

@@ -86,7 +86,8 @@ async fn script(world: Rc<World>) {
         return;
     }
     let plan = world.plan.clone();
-    let NodeConfig { memory_bytes, log_segment_bytes, journal_file_bytes, journal_files_max, .. } = &*plan.config;
+    let NodeConfig { memory_bytes, log_segment_bytes, journal_file_bytes, journal_files_max, .. } =
+        &*plan.config;
     timeline::note(format_args!(
         "{} shards, {memory_bytes} bytes of memory, segments of {log_segment_bytes} bytes, {journal_files_max} journal files of \
          {journal_file_bytes} bytes",
@@ -126,7 +127,10 @@ async fn script(world: Rc<World>) {
     if let futures::future::Either::Left(_) = futures::future::select(drained, all).await {
         if let Status::Ready(handle) = world.status() {
             for shard in handle.stats().await {
-                timeline::note(format_args!("shard {}: {:?} {:?}", shard.shard, shard.counters, shard.gauges));
+                timeline::note(format_args!(
+                    "shard {}: {:?} {:?}",
+                    shard.shard, shard.counters, shard.gauges
+                ));
             }
         }
         world.breach(checks::SERVES_AGAIN, "producers still repeat what is not acknowledged");

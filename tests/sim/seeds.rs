@@ -14,9 +14,9 @@ use crate::timeline::{SOMETIMES, Sometimes};
 /// How many seeds run when nothing is said.
 const SEEDS: u64 = 1000;
 /// Lines of a story that are printed at most, from its end.
-const STORY_LINES_MAX: usize = 120;
-/// Breaches that are printed at most.
-const BREACHES_MAX: usize = 20;
+const STORY_LINES_MAX: usize = 300;
+/// Breaches of one check that are printed at most.
+const BREACHES_MAX: usize = 5;
 
 /// The seeds that the environment asks for.
 pub(crate) fn wanted() -> std::ops::Range<u64> {
@@ -91,8 +91,14 @@ impl Outcome {
         for line in self.story.iter().skip(left_out) {
             let _ = writeln!(text, "  {line}");
         }
-        for breach in self.breaches.iter().take(BREACHES_MAX) {
-            let _ = writeln!(text, "BREACH of \"{}\": {}", breach.check, breach.what);
+        for check in self.fired() {
+            let all: Vec<_> = self.breaches.iter().filter(|breach| breach.check == check).collect();
+            for breach in all.iter().take(BREACHES_MAX) {
+                let _ = writeln!(text, "BREACH of \"{check}\": {}", breach.what);
+            }
+            if all.len() > BREACHES_MAX {
+                let _ = writeln!(text, "  (and {} more of this kind)", all.len() - BREACHES_MAX);
+            }
         }
         let _ = write!(
             text,
