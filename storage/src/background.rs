@@ -14,6 +14,8 @@ use crate::storage::Storage;
 
 /// Time after which work that met a full disk is tried again.
 const FULL_DISK_RETRY: Duration = Duration::from_secs(1);
+/// Time after the last checkpoint at which files that are to be deleted are worth one of their own.
+const DELETE_DELAY: Duration = Duration::from_secs(1);
 /// Time between two rounds of the segment writer at least.
 const ROUND_PAUSE: Duration = Duration::from_millis(5);
 /// Time between two measurements of free space.
@@ -47,6 +49,7 @@ impl Storage {
             if !shared.sleep(ROUND_PAUSE).await {
                 return;
             }
+            let interval = if self.has_doomed() { DELETE_DELAY.min(interval) } else { interval };
             let wait = interval.saturating_sub(self.0.saved_at.get().elapsed());
             let stop = std::pin::pin!(stopped(shared));
             let _ = runtime::time::timeout(wait, future::select(future::select(urged, rolled), stop)).await;
@@ -55,8 +58,10 @@ impl Storage {
 
     async fn write_round(&self, interval: Duration) -> Result<(), StorageError> {
         let shared = &self.0.shared;
-        let due = self.0.saved_at.get().elapsed() >= interval;
-        if (due && self.has_unsaved()) || shared.journal.files.pressed() {
+        let since_saved = self.0.saved_at.get().elapsed();
+        let due = since_saved >= interval;
+        let delete = since_saved >= DELETE_DELAY && self.has_doomed();
+        if (due && self.has_unsaved()) || delete || shared.journal.files.pressed() {
             return self.checkpoint().await;
         }
         if due {
@@ -70,8 +75,7 @@ impl Storage {
             };
             if dirty >= LARGE_WRITE_BYTES || (pressed && dirty > 0) || damaged {
                 let _permit = shared.maintenance.acquire(1).await;
-                self.rename_deleted().await?;
-                log.0.write_segments().await?;
+                self.write_log(&log).await?;
                 log.0.repair_indexes().await?;
             }
         }

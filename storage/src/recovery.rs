@@ -96,6 +96,11 @@ pub(crate) async fn open(config: StorageConfig) -> Result<(Storage, RecoveryRepo
     shared.recovering.set(false);
     let storage = Storage::new(Rc::clone(&shared), logs, generation);
     // Not all of the checkpoint that was read need be durable, and a journal that was closed is open again.
+    for (_, log) in storage.logs() {
+        if !log.0.state.borrow().unflushed.is_empty() {
+            log.0.write_snapshot().await?;
+        }
+    }
     storage.flush_all().await?;
     storage.save(None).await?;
     runtime::task::spawn_in(Queue::Request, opened.journal.run_flusher());
@@ -208,18 +213,20 @@ impl Recovery {
             listing = disk::read_dir(&dir).await.map_err(StorageError::during("list", &dir))?;
         }
         self.check_segments(&dir, &listing, &mut state).await?;
-        self.tidy(&dir, &listing, &state).await?;
+        // Without segments of ours in it, the directory may be that of a deleted log of the same name, not yet renamed.
+        let metadata = disk::read_file(&dir.join(names::METADATA)).await.unwrap_or_default();
+        if !state.segments.is_empty() || names::is_metadata_of(&metadata, id.topic_id) {
+            self.tidy(&dir, &listing, &state).await?;
+        }
         state.saved();
         let log = Log::new(id, known.topic, dir, &self.shared, state);
         if known.snapshot_offset >= 0 {
             let path = Kind::Producers.path(&log.0.dir, known.snapshot_offset);
-            match snapshot::read(&path).await {
-                Some(producers) => log.0.state.borrow_mut().producers = producers,
-                None => {
-                    self.report.findings.push(format!("{}: producers are read from the log", path.display()));
-                    rebuild_producers(&log.0).await?;
-                }
+            let snapshot = snapshot::read(&path).await;
+            if snapshot.is_none() {
+                self.report.findings.push(format!("{}: producers are read from the log", path.display()));
             }
+            rebuild_producers(&log.0, snapshot.map(|producers| (producers, known.snapshot_offset))).await?;
         }
         Ok(log)
     }
@@ -324,7 +331,7 @@ impl Recovery {
             }
             if self.shared.cache.pressed() {
                 for replayed in self.logs.values() {
-                    replayed.log.0.write_segments().await?;
+                    replayed.log.0.write_segments(self.shared.journal.durable_entry()).await?;
                 }
             }
             runtime::task::yield_if_needed().await;
@@ -383,7 +390,7 @@ impl Recovery {
                     let reaches_segments = cut.reaches_segments();
                     log.0.apply_cut(cut);
                     if reaches_segments {
-                        rebuild_producers(&log.0).await?;
+                        rebuild_producers(&log.0, None).await?;
                     }
                 }
             }
@@ -462,15 +469,20 @@ impl LogInner {
     }
 }
 
-/// Makes the producer state again from all batches of the log.
-pub(crate) async fn rebuild_producers(log: &LogInner) -> Result<(), StorageError> {
+/// Makes the producer state again: from the state at an offset and the batches that follow it, or from all batches.
+pub(crate) async fn rebuild_producers(
+    log: &LogInner,
+    known: Option<(Producers, i64)>,
+) -> Result<(), StorageError> {
     let segments = log.state.borrow().segments.clone();
-    let mut producers = Producers::default();
-    for segment in segments {
+    let (mut producers, from) = known.unwrap_or_default();
+    for segment in segments.iter().filter(|segment| segment.next_offset > from) {
         let file = log.shared.files.get(&Kind::Log.path(&log.dir, segment.base_offset)).await?;
         let mut cursor = Cursor::new(file, 0, segment.bytes, segment.base_offset);
         while let Some(batch) = cursor.next().await? {
-            producers.apply(&batch.header, i64::MAX);
+            if batch.header.base_offset >= from {
+                producers.apply(&batch.header, i64::MAX);
+            }
             runtime::task::yield_if_needed().await;
         }
     }

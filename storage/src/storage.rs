@@ -152,7 +152,7 @@ impl Storage {
         log.0.apply_cut(cut);
         self.0.shared.journal.durable(number).await?;
         if reaches_segments {
-            recovery::rebuild_producers(&log.0).await?;
+            recovery::rebuild_producers(&log.0, None).await?;
             self.checkpoint_held().await?;
         }
         Ok(())
@@ -242,21 +242,38 @@ impl Storage {
 
     /// As [`Storage::checkpoint`], with the maintenance permit held by the caller.
     pub(crate) async fn checkpoint_held(&self) -> Result<(), StorageError> {
-        self.write_all().await?;
-        self.save(None).await
+        let written = self.write_all().await;
+        match &written {
+            // Deletions must go through on a full disk, above all there: what could not be written stays in the journal.
+            Err(error) if error.is_no_space() => {
+                self.rename_deleted(self.0.shared.journal.durable_entry()).await?;
+                self.flush_all().await?;
+            }
+            Err(_) => return written,
+            Ok(()) => {}
+        }
+        self.save(None).await?;
+        written
     }
 
     /// Writes every durable batch and the producers' state into segments and snapshots, and flushes them.
     async fn write_all(&self) -> Result<(), StorageError> {
         let shared = &self.0.shared;
         shared.failure.check()?;
-        self.rename_deleted().await?;
         for (_, log) in self.logs() {
-            log.0.write_segments().await?;
+            self.write_log(&log).await?;
             log.0.write_snapshot().await?;
             runtime::task::yield_if_needed().await;
         }
         self.flush_all().await
+    }
+
+    /// Writes a log's durable batches into segments; under the maintenance permit. A deleted log of the same name gives up
+    /// its directory first: the journal has its deletion before any batch of its successor.
+    pub(crate) async fn write_log(&self, log: &Log) -> Result<(), StorageError> {
+        let durable_entry = self.0.shared.journal.durable_entry();
+        self.rename_deleted(durable_entry).await?;
+        log.0.write_segments(durable_entry).await
     }
 
     /// Flushes what was written to segments, of logs that are being deleted, too: the checkpoint still names them.
@@ -296,15 +313,18 @@ impl Storage {
         Ok(())
     }
 
+    /// Whether files wait for the next checkpoint to go.
+    pub(crate) fn has_doomed(&self) -> bool {
+        !self.0.deleting.borrow().is_empty() || !self.0.shared.doomed.borrow().is_empty()
+    }
+
     /// Whether the last checkpoint lacks something.
     pub(crate) fn has_unsaved(&self) -> bool {
         self.0.shared.journal.durable_entry() != self.0.saved_entry.get()
     }
 
-    /// Takes the directories of deleted logs out of the way, before another log of the same name needs its own. Under the
-    /// maintenance permit.
-    pub(crate) async fn rename_deleted(&self) -> Result<(), StorageError> {
-        let durable = self.0.shared.journal.durable_entry();
+    /// Takes the directories of logs whose deletion is durable out of the way.
+    async fn rename_deleted(&self, durable: u64) -> Result<(), StorageError> {
         let deleted = self.0.deleting.borrow().clone();
         for (log, entry) in deleted.into_iter().filter(|(_, entry)| *entry <= durable) {
             log.0.rename_deleted().await?;
@@ -369,7 +389,8 @@ impl LogInner {
             next_offset,
             last_index,
             leader_epochs: leader_epochs.copied().collect(),
-            snapshot_offset: state.snapshot_offset,
+            // Producers without a snapshot are read from the log, from its beginning.
+            snapshot_offset: if state.producers.is_empty() { -1 } else { state.snapshot_offset.max(0) },
             segments: state.segments.clone(),
         }
     }

@@ -54,6 +54,7 @@ struct Story {
     met: Vec<Sometimes>,
     /// A power cut has damaged a write to the journal, and no start has got past it yet.
     torn: bool,
+    last_logged: String,
 }
 
 thread_local! {
@@ -126,7 +127,10 @@ impl Subscriber for Teller {
                 story.met.push(Sometimes::Replayed);
             }
         });
-        note(text);
+        // What a node says again and again is told once.
+        if STORY.with_borrow_mut(|story| std::mem::replace(&mut story.last_logged, text.clone()) != text) {
+            note(text);
+        }
     }
 
     fn enter(&self, _: &Id) {}

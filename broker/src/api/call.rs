@@ -3,7 +3,7 @@
 //! Owns: the way from a frame to a typed request and from a typed response to the bytes of a frame.
 //! Does not own: order on the connection, memory permits, deadlines (`net`).
 
-use crate::net::ConnectionInfo;
+use crate::net::{ConnectionInfo, Turn};
 use crate::shard::Shard;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -13,24 +13,39 @@ use protocol::frame::{self, RequestHeader};
 use protocol::messages::{Message, Request};
 use protocol::wire::Decoder;
 use runtime::sync::Permit;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// Memory that stays charged until the response of a request is written.
+/// What is held until the response of a request is written: the memory that both are charged for, and its turn.
 #[derive(Clone)]
-pub struct Held(Rc<RefCell<Vec<Permit>>>);
+pub struct Held(Rc<Cell<Vec<Hold>>>);
+
+enum Hold {
+    Memory { _permit: Permit },
+    Turn { _turn: Turn },
+}
 
 impl Held {
     /// Starts with what the request itself is charged for.
     #[must_use]
     pub fn new(permits: Vec<Permit>) -> Held {
-        Held(Rc::new(RefCell::new(permits)))
+        Held(Rc::new(Cell::new(permits.into_iter().map(|permit| Hold::Memory { _permit: permit }).collect())))
     }
 
     /// Adds what the response is charged for.
     pub fn add(&self, permit: Permit) {
-        self.0.borrow_mut().push(permit);
+        self.hold(Hold::Memory { _permit: permit });
+    }
+
+    pub(crate) fn add_turn(&self, turn: Turn) {
+        self.hold(Hold::Turn { _turn: turn });
+    }
+
+    fn hold(&self, hold: Hold) {
+        let mut all = self.0.take();
+        all.push(hold);
+        self.0.set(all);
     }
 }
 

@@ -10,6 +10,7 @@
 
 use super::dispatch::dispatch;
 use super::frame_reader::{Arrival, FrameReader, ReadEnd};
+use super::turns::Turns;
 use crate::api::registry::Entry;
 use crate::api::{Answer, Held, Reply};
 use crate::shard::Shard;
@@ -49,6 +50,8 @@ pub struct ConnectionInfo {
     pub local: SocketAddr,
     /// Position of the listener in the configuration.
     pub listener: usize,
+    /// Fetches read one after the other, so that a client that does not read its answers holds no more than one.
+    pub(crate) fetch_turns: Turns,
 }
 
 /// A connection as its own task and the sweep see it.
@@ -126,6 +129,11 @@ impl Connection {
         self.arrival.is_late() || self.writing.get().is_some_and(|since| since.elapsed() > WRITE_STALL_MAX)
     }
 
+    /// Since when a frame of this connection has waited for memory.
+    pub(super) fn waits_for_memory_since(&self) -> Option<Instant> {
+        self.arrival.waits_since()
+    }
+
     /// Ends the connection once what is in flight is answered.
     pub(super) fn begin_stop(&self) {
         self.stopping.set(true);
@@ -140,7 +148,8 @@ impl Connection {
     pub(super) async fn serve(&self, shard: &Rc<Shard>, stream: TcpStream) {
         let (read, write) = stream.into_split();
         let frame_len_max = usize::try_from(shard.config.socket_request_max_bytes).unwrap_or(0);
-        let reader = FrameReader::new(read, shard.request_memory.clone(), frame_len_max);
+        let memory_len = usize::try_from(shard.request_memory_total()).unwrap_or(usize::MAX);
+        let reader = FrameReader::new(read, shard.request_memory.clone(), memory_len, frame_len_max);
         let mut writing = pin!(self.write_responses(shard, write));
         let reading = pin!(self.read_requests(shard, reader));
         // The writer ends when a response asks for it or a write fails. If the reader ends first, what is in flight is still

@@ -3,6 +3,7 @@
 //! Invariant: a connection is counted from its admission until its task has ended or was cancelled.
 
 use super::connection::{Connection, ConnectionInfo};
+use super::turns::Turns;
 use crate::shard::Shard;
 use runtime::net::TcpStream;
 use runtime::sync::Event;
@@ -15,6 +16,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Frames in arrival that wait for each other's memory would do so for ever: after this long, one of them goes.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// This shard's part of the node's limits.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +81,13 @@ impl Connections {
         }
         let id = self.next_id.get();
         self.next_id.set(id + 1);
-        let connection = Rc::new(Connection::new(ConnectionInfo { id, peer, local, listener }));
+        let connection = Rc::new(Connection::new(ConnectionInfo {
+            id,
+            peer,
+            local,
+            listener,
+            fetch_turns: Turns::default(),
+        }));
         self.per_ip.borrow_mut().insert(peer.ip(), from_ip + 1);
         let task = task::spawn({
             let (shard, connection) = (Rc::clone(shard), Rc::clone(&connection));
@@ -114,22 +123,23 @@ impl Connections {
     pub async fn sweep(shard: Rc<Shard>) {
         loop {
             time::sleep(SWEEP_INTERVAL).await;
-            let idle_max = shard.connections.limits.idle_max;
-            let doomed: Vec<u64> = shard
-                .connections
-                .open
-                .borrow()
-                .iter()
-                .filter(|(_, open)| {
-                    let idle = open.connection.idle().zip(idle_max).is_some_and(|(idle, max)| idle > max);
-                    idle || open.connection.is_stuck()
-                })
-                .map(|(id, _)| *id)
-                .collect();
-            for id in doomed {
+            for id in shard.connections.doomed() {
                 shard.connections.cut(id);
             }
         }
+    }
+
+    fn doomed(&self) -> Vec<u64> {
+        let idle_max = self.limits.idle_max;
+        let open = self.open.borrow();
+        let spent = open.iter().filter(|(_, open)| {
+            let idle = open.connection.idle().zip(idle_max).is_some_and(|(idle, max)| idle > max);
+            idle || open.connection.is_stuck()
+        });
+        let waiting =
+            open.iter().filter_map(|(id, open)| Some((open.connection.waits_for_memory_since()?, *id)));
+        let longest = waiting.min().filter(|(since, _)| since.elapsed() > MEMORY_WAIT_MAX);
+        spent.map(|(id, _)| *id).chain(longest.map(|(_, id)| id)).collect()
     }
 
     fn cut(&self, id: u64) {

@@ -2,8 +2,9 @@
 //!
 //! Owns: the buffer of a connection, the check of announced sizes, the memory that a frame in arrival is charged for.
 //! Invariants:
-//! I1 memory is charged for bytes that have arrived or are about to be read, never for an announced size.
-//! I2 a frame that is handed out is charged in full (clamped to the shard's budget), until its permits are dropped.
+//! I1 memory is taken and charged for bytes that arrive, never for an announced size: the buffer grows with what is in it.
+//! I2 a frame that is handed out is charged in full, until its permits are dropped; one that is larger than the shard's whole
+//!    budget is charged the budget, so that it passes alone.
 
 use bytes::{Buf, Bytes, BytesMut};
 use runtime::net::ReadHalf;
@@ -16,8 +17,10 @@ use std::time::Duration;
 const READ_LEN: usize = 8 * 1024;
 /// With less room than this the buffer is made anew.
 const READ_LEN_MIN: usize = 1024;
-/// A longer frame is read, and charged, in steps of this.
+/// The most that the buffer grows by.
 const STEP_LEN: usize = 256 * 1024;
+/// Bytes of a frame in arrival that need not be charged before it is whole.
+const UNCHARGED_LEN_MAX: usize = 16 * 1024;
 /// A frame may stand still for this long.
 const STALL_MAX: Duration = Duration::from_secs(30);
 /// And may take this long in all, with a second more for each KiB that has arrived.
@@ -46,15 +49,21 @@ pub(super) struct Arrival {
     started: Cell<Option<Instant>>,
     moved: Cell<Option<Instant>>,
     arrived: Cell<usize>,
+    waits_since: Cell<Option<Instant>>,
 }
 
 impl Arrival {
-    /// Whether the frame in arrival takes longer than is granted. A frame that waits for memory stands still, too: frames
-    /// that wait for each other's memory must not do so for ever.
+    /// Whether the client takes longer with the frame in arrival than is granted.
     pub(super) fn is_late(&self) -> bool {
         let grace = Duration::from_secs(u64::try_from(self.arrived.get() / 1024).unwrap_or(u64::MAX));
         let later = |at: &Cell<Option<Instant>>, max| at.get().is_some_and(|at| at.elapsed() > max);
-        later(&self.moved, STALL_MAX) || later(&self.started, FRAME_MAX.saturating_add(grace))
+        self.waits_since.get().is_none()
+            && (later(&self.moved, STALL_MAX) || later(&self.started, FRAME_MAX.saturating_add(grace)))
+    }
+
+    /// Since when the frame has waited for memory, which others hold.
+    pub(super) fn waits_since(&self) -> Option<Instant> {
+        self.waits_since.get()
     }
 
     fn progress(&self, arrived: usize) {
@@ -74,41 +83,53 @@ pub(super) struct FrameReader {
     half: ReadHalf,
     buffer: BytesMut,
     memory: Permits,
+    memory_len: usize,
     frame_len_max: usize,
 }
 
+/// What a frame is charged for so far.
+#[derive(Default)]
+struct Charge {
+    permits: Vec<Permit>,
+    len: usize,
+}
+
 impl FrameReader {
-    pub(super) fn new(half: ReadHalf, memory: Permits, frame_len_max: usize) -> FrameReader {
-        FrameReader { half, buffer: BytesMut::new(), memory, frame_len_max }
+    /// `memory` has `memory_len` permits in all, one for each byte.
+    pub(super) fn new(
+        half: ReadHalf,
+        memory: Permits,
+        memory_len: usize,
+        frame_len_max: usize,
+    ) -> FrameReader {
+        FrameReader { half, buffer: BytesMut::new(), memory, memory_len, frame_len_max }
     }
 
     /// The next frame. `touched` is called whenever bytes arrive.
     pub(super) async fn next(&mut self, arrival: &Arrival, touched: impl Fn()) -> Result<RawFrame, ReadEnd> {
-        let mut permits = Vec::new();
-        let mut charged = 0;
+        let mut charge = Charge::default();
         loop {
-            arrival.progress(self.buffer.len());
+            let arrived = self.buffer.len();
+            arrival.progress(arrived);
             let room = match self.announced()? {
-                Some(len) if self.buffer.len() >= 4 + len => {
+                Some(len) if arrived >= 4 + len => {
                     arrival.progress(0);
-                    if len > charged {
-                        permits.push(self.charge(len - charged).await);
-                    }
+                    self.charge(&mut charge, len, arrival).await;
                     self.buffer.advance(4);
-                    return Ok(RawFrame { bytes: self.buffer.split_to(len).freeze(), permits });
+                    return Ok(RawFrame {
+                        bytes: self.buffer.split_to(len).freeze(),
+                        permits: charge.permits,
+                    });
                 }
                 Some(len) => {
-                    let room = (4 + len - self.buffer.len()).min(STEP_LEN);
-                    // What a small frame needs is charged when it is whole.
-                    if room > READ_LEN && self.buffer.len() + room > charged {
-                        permits.push(self.charge(room).await);
-                        charged += room;
+                    if arrived > charge.len + UNCHARGED_LEN_MAX {
+                        self.charge(&mut charge, arrived, arrival).await;
                     }
-                    room
+                    (4 + len - arrived).min(arrived.clamp(READ_LEN, STEP_LEN))
                 }
                 None => 4,
             };
-            if self.buffer.capacity() - self.buffer.len() < room.max(READ_LEN_MIN) {
+            if self.buffer.capacity() - arrived < room.max(READ_LEN_MIN) {
                 self.buffer.reserve(room.max(READ_LEN));
             }
             if self.half.read(&mut self.buffer).await? == 0 {
@@ -118,8 +139,24 @@ impl FrameReader {
         }
     }
 
-    async fn charge(&self, len: usize) -> Permit {
-        self.memory.acquire(u64::try_from(len).unwrap_or(u64::MAX)).await
+    /// Charges the frame for `len` bytes in all.
+    async fn charge(&self, charge: &mut Charge, len: usize, arrival: &Arrival) {
+        let len = len.min(self.memory_len);
+        if len <= charge.len {
+            return;
+        }
+        let more = u64::try_from(len - charge.len).unwrap_or(u64::MAX);
+        let permit = match self.memory.try_acquire(more) {
+            Some(permit) => permit,
+            None => {
+                arrival.waits_since.set(Some(time::now()));
+                let permit = self.memory.acquire(more).await;
+                arrival.waits_since.set(None);
+                permit
+            }
+        };
+        charge.permits.push(permit);
+        charge.len = len;
     }
 
     /// The length of the frame at the front of the buffer, once its prefix is there.

@@ -13,8 +13,10 @@ use runtime::shard::ShardId;
 use std::future::Future;
 use std::rc::Rc;
 
+type Work = dyn FnOnce(&Rc<Shard>) + Send;
+
 /// What travels between shards.
-pub struct Message(Box<dyn FnOnce(&Rc<Shard>) + Send>);
+pub struct Message(Box<Work>);
 
 /// The target shard ended before it answered: the node is stopping or has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -46,6 +46,7 @@ pub struct Shard {
     /// Memory for what fetches read.
     pub fetch_memory: Permits,
     fetch_memory_total: u64,
+    request_memory_total: u64,
     /// What this shard counts.
     pub metrics: ShardMetrics,
     /// Its connections.
@@ -95,6 +96,7 @@ impl Shard {
             request_memory: Permits::new(request_memory),
             fetch_memory: Permits::new(fetch_memory_total),
             fetch_memory_total,
+            request_memory_total: request_memory,
             metrics: ShardMetrics::default(),
             connections: Connections::new(connection_limits(&config, count)),
             coordinators: Coordinators::default(),
@@ -119,9 +121,14 @@ impl Shard {
         })
     }
 
-    /// The most that one fetch may read: several must fit into the budget side by side.
-    pub(crate) fn fetch_memory_max(&self) -> u64 {
-        self.fetch_memory_total / 4
+    /// Permits of `fetch_memory` in all.
+    pub(crate) fn fetch_memory_total(&self) -> u64 {
+        self.fetch_memory_total
+    }
+
+    /// Permits of `request_memory` in all.
+    pub(crate) fn request_memory_total(&self) -> u64 {
+        self.request_memory_total
     }
 
     /// The metadata that this shard knows.

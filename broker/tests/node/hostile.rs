@@ -164,6 +164,27 @@ fn limits_on_connections_hold() {
     });
 }
 
+/// A batch whose first record says that it is huge, with a CRC that is right.
+fn lying_record(good: &Bytes) -> Bytes {
+    let mut bytes = good.to_vec();
+    bytes[61] = 0x7e;
+    let crc = crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    Bytes::from(bytes)
+}
+
+/// CRC-32C bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 };
+        }
+    }
+    !crc
+}
+
 #[test]
 fn bad_batches_are_refused_with_kafkas_errors() {
     let world = World::new(27);
@@ -185,6 +206,7 @@ fn bad_batches_are_refused_with_kafkas_errors() {
             ("base offset", patched(7, 1), ErrorCode::InvalidRecord),
             ("magic 1", patched(16, 1), ErrorCode::InvalidRecord),
             ("magic 9", patched(16, 9), ErrorCode::CorruptMessage),
+            ("a record that is longer than the batch", lying_record(&good), ErrorCode::InvalidRecord),
         ];
         for (what, bytes, error) in cases {
             let answer = produce(&mut client, "t", 0, bytes).await;

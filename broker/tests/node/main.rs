@@ -5,4 +5,5 @@ mod basics;
 mod client;
 mod crash;
 mod hostile;
+mod memory;
 mod world;

@@ -163,13 +163,7 @@ pub(crate) fn produce_request(topic: &str, acks: i16, batches: Vec<(i32, Bytes)>
         partition_data: partition_data.collect(),
         ..TopicProduceData::default()
     };
-    ProduceRequest {
-        acks,
-        timeout_ms: 1000,
-        topic_data: vec![topic],
-        transactional_id: None,
-        ..ProduceRequest::default()
-    }
+    ProduceRequest { acks, timeout_ms: 1000, topic_data: vec![topic], transactional_id: None }
 }
 
 pub(crate) async fn produce(

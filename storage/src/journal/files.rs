@@ -73,6 +73,10 @@ impl Files {
     pub(crate) async fn open(config: &StorageConfig) -> Result<(Self, Vec<JournalFile>), StorageError> {
         let dir = config.dir.join(DIRECTORY);
         disk::create_dir_all(&dir).await.map_err(StorageError::during("create", &dir))?;
+        // A file that an earlier process made may not have a durable name yet, however much was flushed into it.
+        for dir in [&dir, &config.dir] {
+            disk::sync_dir(dir).await.map_err(StorageError::during("flush", dir))?;
+        }
         let listing = disk::read_dir(&dir).await.map_err(StorageError::during("list", &dir))?;
         let mut files = Vec::new();
         let mut slots = 0;

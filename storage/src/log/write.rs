@@ -27,9 +27,8 @@ const WRITE_BYTES_MAX: u64 = 4 << 20;
 const PENDING_ENTRIES_MAX: usize = 512;
 
 impl LogInner {
-    /// Writes every dirty batch whose entry is durable.
-    pub(crate) async fn write_segments(&self) -> Result<(), StorageError> {
-        let durable = self.shared.journal.durable_entry();
+    /// Writes every dirty batch with an entry up to `durable`.
+    pub(crate) async fn write_segments(&self, durable: u64) -> Result<(), StorageError> {
         let may_journal = !self.shared.recovering.get();
         loop {
             let step = self.state.borrow().next_step(durable, WRITE_BYTES_MAX, may_journal);
@@ -150,7 +149,11 @@ impl LogInner {
 
     /// Makes everything written durable, with its names. Ends files at their exact length.
     pub(crate) async fn flush_segments(&self) -> Result<(), StorageError> {
-        self.write_pending_index().await?;
+        match self.write_pending_index().await {
+            // Derived, and rebuilt when it lacks entries.
+            Err(error) if error.is_no_space() => {}
+            other => other?,
+        }
         let (segments, snapshot) = {
             let unflushed = &self.state.borrow().unflushed;
             (unflushed.segments.clone(), unflushed.snapshot)

@@ -1,1 +1,136 @@
 //! Look-ups by time, retention, deletion, votes, truncation, producers, many partitions.
+
+use super::rig::{append, append_batch, config, crash, create, id, open, read_all, run};
+use crate::{LogConfig, ProducerCheck, StorageConfig, Vote, test_batches};
+use protocol::record::Producer;
+
+#[test]
+fn many_partitions_are_cheap() {
+    run(|dir| async move {
+        let started = runtime::time::now();
+        let (storage, _) = open(StorageConfig { cache_bytes: 8 << 20, ..config(&dir) }).await.expect("opens");
+        let mut last = None;
+        for n in 0..1024 {
+            let log = create(&storage, n).await;
+            last = Some((log.clone(), append(&storage, &log, 1, 100).await));
+        }
+        let (log, appended) = last.expect("made");
+        log.durable(appended.ticket).await.expect("durable");
+        assert!(storage.usage().journal_blocks < 200, "flushes are shared: {:?}", storage.usage());
+        assert!(started.elapsed().as_secs() < 60);
+        crash(storage).await;
+        let (storage, report) = open(config(&dir)).await.expect("opens");
+        assert_eq!((report.logs, report.entries), (1024, 2048));
+        storage.close().await.expect("closes");
+        let (storage, report) = open(config(&dir)).await.expect("opens");
+        assert_eq!((report.logs, report.entries), (1024, 0));
+        for (_, log) in storage.logs() {
+            assert_eq!(read_all(&log, 1).await.len(), 1);
+        }
+        storage.close().await.expect("closes");
+    });
+}
+
+#[test]
+fn votes_and_truncations_survive() {
+    run(|dir| async move {
+        let (storage, _) = open(config(&dir)).await.expect("opens");
+        let log = create(&storage, 0).await;
+        log.set_config(LogConfig {
+            segment_bytes: 20_000,
+            index_interval_bytes: 1000,
+            ..LogConfig::default()
+        });
+        for _ in 0..100 {
+            append(&storage, &log, 2, 300).await;
+        }
+        let vote = Vote { term: 3, committed: true, node: 7 };
+        storage.save_vote(id(0), vote).await.expect("saved");
+        storage.checkpoint().await.expect("written");
+        let all = read_all(&log, 5000).await;
+        storage.truncate_after(id(0), 41).await.expect("cut in segments");
+        assert_eq!((log.last_index(), log.log_end_offset()), (41, 82));
+        for _ in 0..3 {
+            append(&storage, &log, 1, 50).await;
+        }
+        storage.truncate_after(id(0), 43).await.expect("cut in memory");
+        assert_eq!(log.log_end_offset(), 84);
+        let cut = read_all(&log, 5000).await;
+        assert!(cut[..41] == all[..41] && cut.len() == 43);
+        crash(storage).await;
+        let (storage, _) = open(config(&dir)).await.expect("opens");
+        let log = storage.log(id(0)).expect("there");
+        assert_eq!((log.vote(), log.last_index()), (Some(vote), 43));
+        assert!(read_all(&log, 5000).await == cut);
+        storage.close().await.expect("closes");
+    });
+}
+
+#[test]
+fn retention_removes_segments_and_their_files() {
+    run(|dir| async move {
+        let (storage, _) = open(config(&dir)).await.expect("opens");
+        let log = create(&storage, 0).await;
+        let limits = LogConfig {
+            segment_bytes: 10_000,
+            retention_bytes: 25_000,
+            retention_ms: -1,
+            ..LogConfig::default()
+        };
+        log.set_config(limits);
+        for _ in 0..100 {
+            let appended = append(&storage, &log, 1, 1000).await;
+            log.durable(appended.ticket).await.expect("durable");
+        }
+        storage.checkpoint().await.expect("written");
+        storage.retain_once().await.expect("retained");
+        assert!((20_000..36_000).contains(&log.size_bytes()), "{}", log.size_bytes());
+        assert_eq!(log.log_start_offset() + read_all(&log, 5000).await.len() as i64, 100);
+        let names = std::fs::read_dir(dir.join("partitions/topic-0")).expect("there");
+        let logs = names
+            .filter(|name| name.as_ref().expect("a name").path().extension().is_some_and(|e| e == "log"));
+        assert_eq!(logs.count(), log.segment_count());
+        log.set_log_start_offset(98).await.expect("raised");
+        storage.retain_once().await.expect("retained");
+        assert!(log.log_start_offset() == 98 && log.segment_count() <= 2);
+        storage.close().await.expect("closes");
+    });
+}
+
+#[test]
+fn producers_are_known_exactly_also_without_their_snapshot() {
+    run(|dir| async move {
+        let batch = |n: i32| {
+            test_batches::batch(2, 100, 5000, Some(Producer { id: 9, epoch: 1, base_sequence: n * 2 }))
+        };
+        let (storage, _) = open(config(&dir)).await.expect("opens");
+        let log = create(&storage, 0).await;
+        for n in 0..8 {
+            let (header, bytes) = batch(n);
+            append_batch(&storage, &log, bytes, &header).await;
+        }
+        storage.close().await.expect("closes");
+        for lose_snapshot in [false, true] {
+            if lose_snapshot {
+                let snapshot = dir.join("partitions/topic-0/00000000000000000016.producers");
+                std::fs::remove_file(snapshot).expect("it was there");
+            }
+            let (storage, report) = open(config(&dir)).await.expect("opens");
+            assert_eq!(report.findings.len(), usize::from(lose_snapshot));
+            let log = storage.log(id(0)).expect("there");
+            for n in 0..8 {
+                let expected = match n {
+                    0..3 => ProducerCheck::OutOfOrder { last_sequence: 15 },
+                    _ => ProducerCheck::Duplicate {
+                        base_offset: i64::from(n) * 2,
+                        last_offset: i64::from(n) * 2 + 1,
+                        timestamp: 5001,
+                    },
+                };
+                assert_eq!(log.check_producer(&batch(n).0), expected, "batch {n}");
+            }
+            assert_eq!(log.check_producer(&batch(8).0), ProducerCheck::New);
+            storage.close().await.expect("closes");
+        }
+    });
+}

@@ -138,7 +138,12 @@ async fn check(storage: &Storage, model: &Shared) {
             let model = lock(model);
             let expected = &model.logs[&id];
             assert!(expected.deletion != Deletion::Acknowledged, "log {id} was deleted");
-            assert!((expected.acknowledged_end..=expected.end()).contains(&end), "end {end} of {id}");
+            assert!(
+                (expected.acknowledged_end..=expected.end()).contains(&end),
+                "end {end} of {id}: {}..={}",
+                expected.acknowledged_end,
+                expected.end()
+            );
             assert!(
                 (expected.start.0..=expected.start.1).contains(&start),
                 "start {start} of {id}: {:?}",

@@ -2,7 +2,9 @@
 //!
 //! Invariants:
 //! I1 an answer holds at most the bytes that the client asked for, but one batch at least if there is one (KIP-74).
-//! I2 memory for what is read is charged to the shard of the connection; a fetch that waits is charged nothing.
+//! I2 memory for what is read is charged to the shard of the connection; a fetch that waits for records is charged nothing.
+//!    Each takes at most a quarter of what is free, so that the next finds something, too; if next to nothing is free for long,
+//!    a fetch makes the least progress that there is without being charged.
 //! I3 when a fetch ends, however it ends, nothing waits for it on any shard.
 
 use super::local::{self, Item, Part, Patience, WaiterId, Work};
@@ -13,13 +15,19 @@ use futures::future::{FutureExt, LocalBoxFuture, join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use protocol::ErrorCode;
 use runtime::shard::ShardId;
+use runtime::sync::Permit;
 use runtime::time::{self, Instant};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a fetch that has waited reads at a time, if the client has no larger minimum: it comes from the cache.
 const WAITED_BYTES_MAX: usize = 1 << 20;
+/// What a fetch may read however little memory is free.
+const LEAST_BYTES: u64 = 64 * 1024;
+/// How long a fetch waits for that.
+const MEMORY_WAIT_MAX: Duration = Duration::from_millis(200);
 
 /// What the client asked for.
 #[derive(Debug, Clone, Copy)]
@@ -51,21 +59,34 @@ pub(super) async fn gather(
     held: &Held,
 ) -> Vec<Part> {
     let mut gather = Gather::new(shard, items);
+    let (budget, charge) = charge(shard, limits.bytes_max).await;
     // Several shards share the bytes evenly, so that together they do not read much more than is wanted.
-    let shares = gather.owned.len().max(1);
-    let budget = limits.bytes_max.min(usize::try_from(shard.fetch_memory_max()).unwrap_or(usize::MAX));
-    let share = (budget / shares).max(1);
+    let share = (budget / gather.owned.len().max(1)).max(1);
     let bytes_min = limits.bytes_min.min(share);
-    {
-        let _charge = shard.fetch_memory.acquire(budget as u64).await;
-        gather.read(share).await;
-    }
+    gather.read(share).await;
+    drop(charge);
     if !gather.is_enough(bytes_min) && !limits.until.duration_since(time::now()).is_zero() {
         gather.wait(share.min(WAITED_BYTES_MAX.max(bytes_min)), bytes_min, limits.until).await;
     }
     gather.cut(budget);
-    held.add(shard.fetch_memory.acquire(gather.bytes() as u64).await);
+    // What is there is there: at worst it is not charged.
+    if let Some(permit) = shard.fetch_memory.try_acquire(gather.bytes() as u64) {
+        held.add(permit);
+    }
     gather.parts
+}
+
+/// How many bytes a fetch may read, and the permit for them.
+async fn charge(shard: &Shard, bytes_max: usize) -> (usize, Option<Permit>) {
+    let memory = &shard.fetch_memory;
+    let part = (memory.available() / 4).clamp(LEAST_BYTES, (shard.fetch_memory_total() / 4).max(LEAST_BYTES));
+    let budget = u64::try_from(bytes_max).unwrap_or(u64::MAX).min(part);
+    if let Some(permit) = memory.try_acquire(budget) {
+        return (usize::try_from(budget).unwrap_or(usize::MAX), Some(permit));
+    }
+    let least = budget.min(LEAST_BYTES);
+    let permit = time::timeout(MEMORY_WAIT_MAX, memory.acquire(least)).await.ok();
+    (usize::try_from(least).unwrap_or(usize::MAX), permit)
 }
 
 impl Gather {

@@ -27,6 +27,7 @@ use respond::Answered;
 use runtime::shard::ShardId;
 use runtime::time::{self, Instant};
 use session::{PartitionKey, TopicKey, Wanted};
+use std::future::Future;
 use std::time::Duration;
 use storage::PartitionId;
 
@@ -38,36 +39,44 @@ pub(crate) struct Fetch;
 impl Api for Fetch {
     type Request = FetchRequest;
 
-    async fn handle(call: Call<FetchRequest>) -> FetchResponse {
-        let started = time::now();
-        let Call { shard, held, header, request, .. } = call;
-        let by_id = header.api_version >= BY_ID_FROM;
-        let (wanted, forgotten) = asked(&request, by_id);
-        let session = (request.session_id, request.session_epoch);
-        let begun =
-            shard.fetch_sessions.borrow_mut().begin(session, by_id, wanted, &forgotten, time::wall_ms());
-        let (context, wanted) = match begun {
-            Ok(begun) => begun,
-            Err(error) => return FetchResponse { error_code: error.code(), ..FetchResponse::default() },
-        };
-        let limits = limits(&shard, &request, &wanted, started);
-        let image = shard.image();
-        let located: Vec<_> = wanted.iter().map(|(key, wanted)| locate(&image, key, wanted)).collect();
-        let items: Vec<_> = located.iter().flatten().copied().collect();
-        let mut parts =
-            if items.is_empty() { Vec::new() } else { gather::gather(&shard, items, limits, &held).await }
-                .into_iter();
-        let unavailable = || Err(FetchError::Code(ErrorCode::NotLeaderOrFollower));
-        let answered = wanted.into_iter().zip(located).map(|((key, wanted), located)| {
-            let part = match located {
-                Ok(_) => parts.next().unwrap_or_else(unavailable),
-                Err(error) => Err(FetchError::Code(error)),
-            };
-            Answered { key, wanted, part }
-        });
-        let answered = answered.collect();
-        respond::respond(&shard, context, answered, request.isolation_level, header.api_version)
+    fn handle(call: Call<FetchRequest>) -> impl Future<Output = FetchResponse> + 'static {
+        let turn = call.connection.fetch_turns.take();
+        async move {
+            turn.comes().await;
+            call.held.add_turn(turn);
+            fetch(call).await
+        }
     }
+}
+
+async fn fetch(call: Call<FetchRequest>) -> FetchResponse {
+    let started = time::now();
+    let Call { shard, held, header, request, .. } = call;
+    let by_id = header.api_version >= BY_ID_FROM;
+    let (wanted, forgotten) = asked(&request, by_id);
+    let session = (request.session_id, request.session_epoch);
+    let begun = shard.fetch_sessions.borrow_mut().begin(session, by_id, wanted, &forgotten, time::wall_ms());
+    let (context, wanted) = match begun {
+        Ok(begun) => begun,
+        Err(error) => return FetchResponse { error_code: error.code(), ..FetchResponse::default() },
+    };
+    let limits = limits(&shard, &request, &wanted, started);
+    let image = shard.image();
+    let located: Vec<_> = wanted.iter().map(|(key, wanted)| locate(&image, key, wanted)).collect();
+    let items: Vec<_> = located.iter().flatten().copied().collect();
+    let mut parts =
+        if items.is_empty() { Vec::new() } else { gather::gather(&shard, items, limits, &held).await }
+            .into_iter();
+    let unavailable = || Err(FetchError::Code(ErrorCode::NotLeaderOrFollower));
+    let answered = wanted.into_iter().zip(located).map(|((key, wanted), located)| {
+        let part = match located {
+            Ok(_) => parts.next().unwrap_or_else(unavailable),
+            Err(error) => Err(FetchError::Code(error)),
+        };
+        Answered { key, wanted, part }
+    });
+    let answered = answered.collect();
+    respond::respond(&shard, context, answered, request.isolation_level, header.api_version)
 }
 
 /// The partitions that the request names, and those that it takes back.

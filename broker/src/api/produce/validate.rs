@@ -1,16 +1,16 @@
 //! What a topic demands of a batch from a client. Pure.
 //!
 //! Owns: the topic's settings as rules. Does not own: the rules themselves (`protocol::record::validate`).
-//! Records are not looked at one by one, and compressed ones not decompressed: what the header and its CRC vouch for is
-//! believed (`docs/compatibility.md` says what that lets through). Exceptions are compacted topics, where each record needs a
-//! key, and topics with a codec of their own.
+//! The records of a batch that is not compressed are walked. Compressed ones are not decompressed: what the header and its CRC
+//! vouch for is believed (`docs/compatibility.md` says what that lets through), but for compacted topics, where each record
+//! needs a key, and topics with a codec of their own.
 
 use super::recompress::recompress;
 use crate::config::TimestampType;
 use crate::metadata::TopicSettings;
 use bytes::Bytes;
-use protocol::record::BatchHeader;
 use protocol::record::validate::{self, Refusal, Rules, TimestampRules};
+use protocol::record::{BatchHeader, Codec};
 use protocol::{ErrorCode, Records};
 
 /// Bytes that a batch may have when it is decompressed, where it must be.
@@ -58,7 +58,8 @@ pub(super) fn validate(
     };
     let bytes = records.map(Records::into_bytes).unwrap_or_default();
     let (header, batch) = validate::one_batch(bytes, &rules)?;
-    if rules.keys_required {
+    let compressed = header.compression() != Ok(Codec::None);
+    if rules.keys_required || !compressed {
         validate::records(&batch, &rules, DECOMPRESSED_LEN_MAX)?;
     }
     if header.is_transactional() {
