@@ -14,10 +14,10 @@ pub(crate) fn borrow_fd(owner: &impl AsRawFd) -> BorrowedFd<'_> {
     unsafe { BorrowedFd::borrow_raw(owner.as_raw_fd()) }
 }
 
-/// Lets glommio read a connected stream socket of any family.
-pub(crate) fn adopt_socket(socket: OwnedFd) -> glommio::net::TcpStream {
+/// Lets glommio have a stream socket of any family: a connected one as its stream, a listening one as its listener.
+pub(crate) fn adopt_socket<S: FromRawFd>(socket: OwnedFd) -> S {
     // SAFETY: the descriptor is open and owned by nobody else from here on.
-    unsafe { glommio::net::TcpStream::from_raw_fd(socket.into_raw_fd()) }
+    unsafe { S::from_raw_fd(socket.into_raw_fd()) }
 }
 
 /// Receives what has already arrived into the spare capacity of `buf`, without waiting.

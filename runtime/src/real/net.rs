@@ -13,11 +13,14 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures::io::{AsyncRead, AsyncWrite};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::io_buffer;
 
 /// The kernel takes no more slices than this in one call (`IOV_MAX`).
 const SLICES_MAX: usize = 1024;
+/// Connections that the kernel holds until they are accepted.
+const BACKLOG: i32 = 1024;
 /// What glommio reads when it waits: small requests arrive whole, and what is beyond comes without another copy.
 const FIRST_READ_BYTES: usize = 4096;
 
@@ -30,9 +33,15 @@ thread_local! {
 pub(crate) struct RealListener(glommio::net::TcpListener);
 
 impl RealListener {
-    /// Binds with `SO_REUSEPORT`.
+    /// Binds with `SO_REUSEPORT`, which lets shards share the address, and with `SO_REUSEADDR`, which glommio would not set:
+    /// connections that a dead node leaves behind, in FIN-WAIT or TIME-WAIT, must not keep the next one from its port.
     pub(crate) fn bind(addr: SocketAddr) -> io::Result<Self> {
-        Ok(Self(glommio::net::TcpListener::bind(addr)?))
+        let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&addr.into())?;
+        socket.listen(BACKLOG)?;
+        Ok(Self(io_buffer::adopt_socket(socket.into())))
     }
 
     /// The address bound.

@@ -16,6 +16,7 @@ crate::in_both_worlds!(
     a_closed_peer_is_seen,
     a_port_without_listener_refuses,
     a_taken_port_is_seen,
+    connections_left_behind_do_not_hold_the_port,
     a_cancelled_read_loses_nothing,
 );
 
@@ -127,6 +128,20 @@ async fn a_taken_port_is_seen(_: PathBuf) {
     assert_eq!(net::probe(free).unwrap_err().kind(), ErrorKind::AddrInUse);
     drop((listener, beside));
     assert_eq!(net::probe(free).unwrap(), free);
+}
+
+/// The side that closes first keeps its half of the connection for as long as the other stays open, and a while beyond.
+async fn connections_left_behind_do_not_hold_the_port(_: PathBuf) {
+    let listener = TcpListener::bind(loopback()).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let client = task::spawn(async move { TcpStream::connect(addr).await.unwrap() });
+    let server = listener.accept().await.unwrap();
+    let client = client.await.unwrap();
+    drop((server, listener));
+    assert_eq!(net::probe(addr).unwrap(), addr);
+    TcpListener::bind(addr).unwrap();
+    drop(client);
+    assert_eq!(net::probe(addr).unwrap(), addr);
 }
 
 async fn a_cancelled_read_loses_nothing(_: PathBuf) {
