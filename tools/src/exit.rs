@@ -33,11 +33,12 @@ Exit codes:
   0  done, or stopped by SIGTERM or SIGINT
   1  the broker refused the request, or it did not finish
   2  the command line is wrong
-  3  the configuration is wrong, every mistake was printed (`bench`: the figures are not valid)
+  3  the configuration is wrong, every mistake was printed
   4  this machine or the data directory does not serve (kernel, limits, file system, port in use, directory locked)
   5  storage failed while serving; what was acknowledged is on disk, find the cause before starting again
   6  no broker answers at the address
-  7  `log inspect` found damage";
+  7  `log inspect` found damage
+  8  `bench` measured, but the figures are not valid (the result says why)";
 
 /// One thing that is wrong, and what to do.
 #[derive(Debug, Clone, Serialize)]

@@ -1,15 +1,18 @@
 //! What a leader checks of the records that a producer sends to one partition, before it appends them.
 //!
-//! [`one_batch`] needs the header and the CRC alone; [`records`] walks the records too, decompressing them. Both follow
-//! Apache Kafka's checks and their error codes. Whether topic, leader, producer and sequence fit is for the caller.
+//! [`one_batch`] needs the header and the CRC alone; [`lengths`] steps over the records of a batch that is not compressed, by
+//! their lengths; [`records`] walks the records, decompressing them. All follow Apache Kafka's checks and their error codes.
+//! Whether topic, leader, producer and sequence fit is for the caller.
 
 use bytes::Bytes;
 use thiserror::Error;
 
 use super::{
-    BatchHeader, Codec, NO_TIMESTAMP, RecordError, RecordIter, TimestampType, split_batches, verify_crc,
+    BatchHeader, Codec, HEADER_BYTES, NO_TIMESTAMP, RecordError, RecordIter, TimestampType, split_batches,
+    verify_crc,
 };
 use crate::ErrorCode;
+use crate::wire::varint;
 
 /// The first Produce version that may carry zstd (KIP-110).
 const ZSTD_FROM_VERSION: i16 = 7;
@@ -162,6 +165,23 @@ fn check_header(header: &BatchHeader, rules: &Rules) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Steps over the records of a batch that [`one_batch`] accepted and that is not compressed, by their lengths alone: there must
+/// be as many as the header says, and they must fill the batch. A few nanoseconds for each record.
+pub fn lengths(header: &BatchHeader, batch: &[u8]) -> Result<(), Refusal> {
+    let mut left = batch.get(HEADER_BYTES..).unwrap_or_default();
+    let reason = "the lengths of the records do not fill the batch";
+    for index in 0..header.record_count {
+        left = varint::read_i32(left)
+            .and_then(|(len, prefix_len)| left.get(prefix_len.checked_add(usize::try_from(len).ok()?)?..))
+            .ok_or(RecordError::Record { index, reason })?;
+    }
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(RecordError::Record { index: header.record_count, reason }.into())
+    }
 }
 
 /// Walks the records of a batch that [`one_batch`] accepted: each must be whole, have the next offset, a timestamp within

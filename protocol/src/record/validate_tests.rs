@@ -119,3 +119,21 @@ fn records_that_are_wrong_inside() {
     let (_, batch) = one_batch(builder(Codec::Gzip).build(), &RULES).expect("a good batch");
     assert!(matches!(records(&batch, &RULES, 5), Err(Refusal::Record(RecordError::DecompressLimit { .. }))));
 }
+
+#[test]
+fn lengths_that_lie_are_found_without_a_look_at_the_records() {
+    let check = |batch: &[u8]| {
+        let header = BatchHeader::read(batch).expect("a header");
+        lengths(&header, batch).map_err(|refusal| refusal.error_code())
+    };
+    assert_eq!(check(&good()), Ok(()));
+    for count in [i32::MIN, -1, 0, 1, 3, i32::MAX] {
+        let lying = with(|header| header.record_count = count);
+        assert_eq!(check(&lying), Err(ErrorCode::InvalidRecord), "{count} records");
+    }
+    for length in [[0xff; 5], [0xfe, 0xff, 0xff, 0xff, 0x0f], [0x01, 0, 0, 0, 0], [0, 0, 0, 0, 0]] {
+        let mut lying = good().to_vec();
+        lying[HEADER_BYTES..HEADER_BYTES + 5].copy_from_slice(&length);
+        assert_eq!(check(&lying), Err(ErrorCode::InvalidRecord), "{length:?}");
+    }
+}

@@ -1,9 +1,9 @@
 //! What a topic demands of a batch from a client. Pure.
 //!
 //! Owns: the topic's settings as rules. Does not own: the rules themselves (`protocol::record::validate`).
-//! The records of a batch that is not compressed are walked. Compressed ones are not decompressed: what the header and its CRC
-//! vouch for is believed (`docs/compatibility.md` says what that lets through), but for compacted topics, where each record
-//! needs a key, and topics with a codec of their own.
+//! Of records that are not compressed only the lengths are looked at, and compressed ones are not decompressed: what the header
+//! and its CRC vouch for is believed (`docs/decisions/005-what-is-checked-of-records.md`). Exceptions are compacted topics,
+//! where each record needs a key, and topics with a codec of their own.
 
 use super::recompress::recompress;
 use crate::config::TimestampType;
@@ -58,9 +58,10 @@ pub(super) fn validate(
     };
     let bytes = records.map(Records::into_bytes).unwrap_or_default();
     let (header, batch) = validate::one_batch(bytes, &rules)?;
-    let compressed = header.compression() != Ok(Codec::None);
-    if rules.keys_required || !compressed {
+    if rules.keys_required {
         validate::records(&batch, &rules, DECOMPRESSED_LEN_MAX)?;
+    } else if header.compression() == Ok(Codec::None) {
+        validate::lengths(&header, &batch)?;
     }
     if header.is_transactional() {
         let error = if has_transactional_id {
