@@ -38,6 +38,7 @@ const WRITE_LEN_MAX: usize = 1 << 20;
 const WRITE_PIECE_LEN: usize = 256 * 1024;
 /// A piece may take this long, or the client is not reading.
 const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+const WRITE_STALL_STARVED_MAX: Duration = Duration::from_secs(4);
 
 /// What a request may know of its connection.
 #[derive(Debug)]
@@ -124,9 +125,11 @@ impl Connection {
         (self.in_flight.get() == 0).then(|| self.last_active.get().elapsed())
     }
 
-    /// Whether the client sends a frame or reads its responses too slowly to be waited for.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.arrival.is_late() || self.writing.get().is_some_and(|since| since.elapsed() > WRITE_STALL_MAX)
+    /// Whether the client sends a frame or reads its responses too slowly to be waited for. Where answers that nobody reads
+    /// keep others from theirs, there is less patience.
+    pub(super) fn is_stuck(&self, others_starve: bool) -> bool {
+        let patience = if others_starve { WRITE_STALL_STARVED_MAX } else { WRITE_STALL_MAX };
+        self.arrival.is_late() || self.writing.get().is_some_and(|since| since.elapsed() > patience)
     }
 
     /// Since when a frame of this connection has waited for memory.

@@ -18,6 +18,8 @@ use std::time::Duration;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Frames in arrival that wait for each other's memory would do so for ever: after this long, one of them goes.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Fetches that find no memory for so long are helped.
+const STARVED_MAX: Duration = Duration::from_secs(2);
 
 /// This shard's part of the node's limits.
 #[derive(Debug, Clone, Copy)]
@@ -123,18 +125,19 @@ impl Connections {
     pub async fn sweep(shard: Rc<Shard>) {
         loop {
             time::sleep(SWEEP_INTERVAL).await;
-            for id in shard.connections.doomed() {
+            let starve = shard.fetch_starved_for().is_some_and(|starved| starved > STARVED_MAX);
+            for id in shard.connections.doomed(starve) {
                 shard.connections.cut(id);
             }
         }
     }
 
-    fn doomed(&self) -> Vec<u64> {
+    fn doomed(&self, others_starve: bool) -> Vec<u64> {
         let idle_max = self.limits.idle_max;
         let open = self.open.borrow();
         let spent = open.iter().filter(|(_, open)| {
             let idle = open.connection.idle().zip(idle_max).is_some_and(|(idle, max)| idle > max);
-            idle || open.connection.is_stuck()
+            idle || open.connection.is_stuck(others_starve)
         });
         let waiting =
             open.iter().filter_map(|(id, open)| Some((open.connection.waits_for_memory_since()?, *id)));

@@ -22,6 +22,14 @@ pub struct Fetched {
     pub log_start_offset: i64,
 }
 
+impl Fetched {
+    /// Drops the batches; the offsets stay.
+    pub(crate) fn take_back(&mut self) {
+        self.chunks.clear();
+        self.bytes = 0;
+    }
+}
+
 /// A fetch that a partition cannot serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchError {

@@ -21,6 +21,7 @@ use runtime::mailbox;
 use runtime::shard::ShardId;
 use runtime::sync::{Event, Permits};
 use runtime::task::JoinHandle;
+use runtime::time::{self, Instant};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -46,6 +47,8 @@ pub struct Shard {
     /// Memory for what fetches read.
     pub fetch_memory: Permits,
     fetch_memory_total: u64,
+    /// Since when fetches have found none.
+    fetch_starved_since: Cell<Option<Instant>>,
     request_memory_total: u64,
     /// What this shard counts.
     pub metrics: ShardMetrics,
@@ -96,6 +99,7 @@ impl Shard {
             request_memory: Permits::new(request_memory),
             fetch_memory: Permits::new(fetch_memory_total),
             fetch_memory_total,
+            fetch_starved_since: Cell::new(None),
             request_memory_total: request_memory,
             metrics: ShardMetrics::default(),
             connections: Connections::new(connection_limits(&config, count)),
@@ -124,6 +128,17 @@ impl Shard {
     /// Permits of `fetch_memory` in all.
     pub(crate) fn fetch_memory_total(&self) -> u64 {
         self.fetch_memory_total
+    }
+
+    /// Tells whether the last fetch found no memory.
+    pub(crate) fn starved_of_fetch_memory(&self, starved: bool) {
+        let since = self.fetch_starved_since.get().filter(|_| starved);
+        self.fetch_starved_since.set(since.or_else(|| starved.then(time::now)));
+    }
+
+    /// For how long fetches have found no memory.
+    pub(crate) fn fetch_starved_for(&self) -> Option<Duration> {
+        self.fetch_starved_since.get().map(|since| since.elapsed())
     }
 
     /// Permits of `request_memory` in all.

@@ -40,9 +40,10 @@ async fn is_served(address: SocketAddr, topic: &str) {
     let served = async {
         let mut client = Client::connect(address).await;
         assert_eq!(produce(&mut client, topic, 2, batch(1, 1, None)).await.error_code, 0);
-        assert!(!values(&fetch(&mut client, topic, 2, 0).await).is_empty());
+        // Where no memory is free for it, an answer is empty, and the client asks again.
+        while values(&fetch(&mut client, topic, 2, 0).await).is_empty() {}
     };
-    assert!(runtime::time::timeout(Duration::from_secs(5), served).await.is_ok(), "nobody is served");
+    assert!(runtime::time::timeout(Duration::from_secs(10), served).await.is_ok(), "nobody is served");
 }
 
 #[test]
@@ -107,14 +108,17 @@ fn answers_that_nobody_reads_do_not_starve_others() {
         runtime::time::sleep(Duration::from_millis(500)).await;
         create_topic(&mut client, "u", 3).await;
         is_served(address, "u").await;
-        // Those who do not read in the end are cut.
+        // Those whose answers took the memory are cut; the others had empty ones, which cost nothing.
         runtime::time::sleep(Duration::from_secs(40)).await;
         let mut cut = 0;
         for mut client in deaf {
-            while client.receive::<FetchRequest>(12).await.is_ok() {}
-            cut += usize::from(client.is_closed().await);
+            let mut answers = 0;
+            while answers < 10 && client.receive::<FetchRequest>(12).await.is_ok() {
+                answers += 1;
+            }
+            cut += usize::from(answers < 10);
         }
-        assert_eq!(cut, 30);
+        assert!((1..30).contains(&cut), "{cut} of 30 are cut");
     });
 }
 

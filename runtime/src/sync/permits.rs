@@ -143,6 +143,20 @@ impl Permit {
     pub fn count(&self) -> u64 {
         self.count
     }
+
+    /// Holds `count` permits from now on (clamped to the capacity). False, and nothing changes, if more are wanted than are free;
+    /// who holds some goes before those who wait for all of theirs.
+    pub fn resize(&mut self, count: u64) -> bool {
+        let count = count.min(self.state.capacity);
+        let available = self.state.available.get();
+        if count > self.count + available {
+            return false;
+        }
+        self.state.available.set(available + self.count - count);
+        self.count = count;
+        self.state.grant();
+        true
+    }
 }
 
 impl Drop for Permit {

@@ -19,6 +19,7 @@ crate::in_both_worlds!(
     a_notification_before_listening_is_not_seen,
     a_watch_wakes_on_change,
     permits_are_served_in_order,
+    permits_held_grow_and_shrink,
     a_cancelled_wait_for_permits_blocks_nobody,
     a_oneshot_delivers_or_closes,
     a_mailbox_keeps_order_and_closes,
@@ -164,6 +165,25 @@ async fn permits_are_served_in_order(_: PathBuf) {
         task.await.unwrap();
     }
     assert_eq!(order.borrow().first(), Some(&"large"), "a large wish is not starved by small ones");
+    assert_eq!(permits.available(), 10);
+}
+
+async fn permits_held_grow_and_shrink(_: PathBuf) {
+    let permits = Permits::new(10);
+    let mut held = permits.acquire(6).await;
+    assert!(held.resize(11) && held.count() == 10, "clamped to the capacity");
+    assert!(held.resize(4) && permits.available() == 6);
+    let other = permits.acquire(5).await;
+    assert!(!held.resize(6) && held.count() == 4 && permits.available() == 1);
+    let waiting = task::spawn({
+        let permits = permits.clone();
+        async move { permits.acquire(4).await.count() }
+    });
+    time::sleep(Duration::from_millis(1)).await;
+    assert!(held.resize(5), "who holds some goes first");
+    assert!(held.resize(1));
+    assert_eq!(waiting.await, Some(4));
+    drop((held, other));
     assert_eq!(permits.available(), 10);
 }
 

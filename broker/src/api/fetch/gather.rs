@@ -3,13 +3,13 @@
 //! Invariants:
 //! I1 an answer holds at most the bytes that the client asked for, but one batch at least if there is one (KIP-74).
 //! I2 memory for what is read is charged to the shard of the connection; a fetch that waits for records is charged nothing.
-//!    Each takes at most a quarter of what is free, so that the next finds something, too; if next to nothing is free for long,
-//!    a fetch makes the least progress that there is without being charged.
+//!    Each takes at most a quarter of what is free, so that the next finds something, too. Where next to nothing is free, the
+//!    answer is empty, the client asks again, and those who do not read their answers are cut (`net::connections`).
 //! I3 when a fetch ends, however it ends, nothing waits for it on any shard.
 
 use super::local::{self, Item, Part, Patience, WaiterId, Work};
 use crate::api::Held;
-use crate::partition::FetchError;
+use crate::partition::{FetchError, Fetched};
 use crate::shard::{Message, Shard};
 use futures::future::{FutureExt, LocalBoxFuture, join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -24,9 +24,9 @@ use std::time::Duration;
 
 /// What a fetch that has waited reads at a time, if the client has no larger minimum: it comes from the cache.
 const WAITED_BYTES_MAX: usize = 1 << 20;
-/// What a fetch may read however little memory is free.
+/// What a fetch reads at least.
 const LEAST_BYTES: u64 = 64 * 1024;
-/// How long a fetch waits for that.
+/// How long a fetch waits for memory.
 const MEMORY_WAIT_MAX: Duration = Duration::from_millis(200);
 
 /// What the client asked for.
@@ -59,34 +59,42 @@ pub(super) async fn gather(
     held: &Held,
 ) -> Vec<Part> {
     let mut gather = Gather::new(shard, items);
-    let (budget, charge) = charge(shard, limits.bytes_max).await;
+    let Some(mut charge) = charge(shard, limits.bytes_max).await else {
+        gather.read(0).await;
+        return gather.parts;
+    };
+    let budget = usize::try_from(charge.count()).unwrap_or(usize::MAX);
     // Several shards share the bytes evenly, so that together they do not read much more than is wanted.
     let share = (budget / gather.owned.len().max(1)).max(1);
     let bytes_min = limits.bytes_min.min(share);
     gather.read(share).await;
-    drop(charge);
     if !gather.is_enough(bytes_min) && !limits.until.duration_since(time::now()).is_zero() {
+        charge.resize(gather.bytes() as u64);
         gather.wait(share.min(WAITED_BYTES_MAX.max(bytes_min)), bytes_min, limits.until).await;
     }
     gather.cut(budget);
-    // What is there is there: at worst it is not charged.
-    if let Some(permit) = shard.fetch_memory.try_acquire(gather.bytes() as u64) {
-        held.add(permit);
+    // One batch may be larger than what was reckoned with.
+    let fits = charge.resize(gather.bytes() as u64);
+    if !fits {
+        gather.cut_all();
+        charge.resize(0);
     }
+    shard.starved_of_fetch_memory(!fits);
+    held.add(charge);
     gather.parts
 }
 
-/// How many bytes a fetch may read, and the permit for them.
-async fn charge(shard: &Shard, bytes_max: usize) -> (usize, Option<Permit>) {
+/// The permit for what a fetch may read; `None` if nothing is free for long.
+async fn charge(shard: &Shard, bytes_max: usize) -> Option<Permit> {
     let memory = &shard.fetch_memory;
     let part = (memory.available() / 4).clamp(LEAST_BYTES, (shard.fetch_memory_total() / 4).max(LEAST_BYTES));
     let budget = u64::try_from(bytes_max).unwrap_or(u64::MAX).min(part);
     if let Some(permit) = memory.try_acquire(budget) {
-        return (usize::try_from(budget).unwrap_or(usize::MAX), Some(permit));
+        return Some(permit);
     }
-    let least = budget.min(LEAST_BYTES);
-    let permit = time::timeout(MEMORY_WAIT_MAX, memory.acquire(least)).await.ok();
-    (usize::try_from(least).unwrap_or(usize::MAX), permit)
+    let permit = time::timeout(MEMORY_WAIT_MAX, memory.acquire(budget.min(LEAST_BYTES))).await.ok();
+    shard.starved_of_fetch_memory(permit.is_none());
+    permit
 }
 
 impl Gather {
@@ -178,11 +186,14 @@ impl Gather {
         let mut total = 0;
         for fetched in self.parts.iter_mut().flatten() {
             if total > 0 && total + fetched.bytes > budget {
-                fetched.chunks.clear();
-                fetched.bytes = 0;
+                fetched.take_back();
             }
             total += fetched.bytes;
         }
+    }
+
+    fn cut_all(&mut self) {
+        self.parts.iter_mut().flatten().for_each(Fetched::take_back);
     }
 }
 

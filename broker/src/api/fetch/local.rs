@@ -29,6 +29,7 @@ pub(super) struct Item {
 #[derive(Debug, Clone)]
 pub(super) struct Work {
     pub(super) items: Arc<[Item]>,
+    /// With 0 only the offsets are wanted; else there is one batch at least (KIP-74).
     pub(super) bytes_max: usize,
 }
 
@@ -127,7 +128,7 @@ fn any_moved(shard: &Rc<Shard>, items: &[Item], parts: &[Part]) -> future::Local
 
 async fn read_all(shard: &Rc<Shard>, work: &Work) -> Vec<Part> {
     let mut left = work.bytes_max;
-    let mut progressed = false;
+    let mut progressed = left == 0;
     let mut parts = Vec::with_capacity(work.items.len());
     for item in work.items.iter() {
         let part = read_one(shard, item, left, !progressed).await;
