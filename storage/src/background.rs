@@ -139,6 +139,7 @@ impl Shared {
     pub(crate) async fn measure_space(&self) -> Result<(), StorageError> {
         let dir = &self.config.dir;
         let free = runtime::disk::free_space(dir).await.map_err(StorageError::during("inspect", dir))?;
+        self.journal.files.measured(free);
         let was_full = self.space.is_full();
         self.space.measured(free, self.cache.dirty_bytes() as u64);
         if was_full && !self.space.is_full() {

@@ -141,6 +141,9 @@ pub struct LogConfig {
     pub min_compaction_lag_ms: i64,
     /// `min.cleanable.dirty.ratio`.
     pub min_cleanable_dirty_ratio: f64,
+    /// Ours: appends may use the free space that is kept back. For the log of the metadata: deletions go through it, and give
+    /// space back.
+    pub uses_reserve: bool,
 }
 
 impl Default for LogConfig {
@@ -156,6 +159,7 @@ impl Default for LogConfig {
             delete_retention_ms: 86_400_000,
             min_compaction_lag_ms: 0,
             min_cleanable_dirty_ratio: 0.5,
+            uses_reserve: false,
         }
     }
 }

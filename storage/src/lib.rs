@@ -17,6 +17,7 @@
 //! | [`producer`], [`leader_epochs`] | pure state of a log |
 //! | [`checkpoint`], [`snapshot`], [`envelope`] | our small files |
 //! | [`cache`], [`space`], [`open_files`], [`shared`], [`failure`], [`durable`] | what the logs of a shard share |
+//! | [`inspect`] | looking at checkpoint and journal of a stopped node |
 //! | [`sabotage`] | bugs to plant in tests |
 
 mod background;
@@ -27,6 +28,7 @@ mod durable;
 mod envelope;
 mod error;
 mod failure;
+pub mod inspect;
 mod journal;
 mod leader_epochs;
 mod log;

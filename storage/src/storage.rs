@@ -166,17 +166,22 @@ impl Storage {
         self.0.shared.journal.durable(ticket.0).await
     }
 
-    /// Waits until an append is not answered Busy any more; returns also when the storage has failed, as appends then say.
+    /// Waits until an append is not answered Busy any more; returns also when the disk is full or the storage has failed, as
+    /// appends then say.
     pub async fn room(&self) {
         let shared = &self.0.shared;
         loop {
-            let relief = shared.relief.listen();
-            if shared.journal.room().await.is_err() || !shared.cache.exhausted() {
+            let (relief, flushed) = (shared.relief.listen(), shared.journal.flushed());
+            let exhausted = shared.cache.exhausted();
+            if !self.writable() || (shared.journal.has_room() && !exhausted) {
                 return;
             }
-            shared.urge.notify_all();
+            if exhausted {
+                shared.urge.notify_all();
+            }
             // The segment writer waits for durable entries; it is urged again should it have come too early.
-            let _ = runtime::time::timeout(ROOM_LOOK_INTERVAL, relief).await;
+            let woken = futures::future::select(relief, flushed);
+            let _ = runtime::time::timeout(ROOM_LOOK_INTERVAL, woken).await;
         }
     }
 
@@ -193,7 +198,7 @@ impl Storage {
     /// False while the disk is full up to the reserve (appends answer Full, reads go on), and after a failure.
     pub fn writable(&self) -> bool {
         let shared = &self.0.shared;
-        !shared.space.is_full() && !shared.journal.files.starved() && shared.failure.get().is_none()
+        !shared.space.is_full() && !shared.journal.is_starved() && shared.failure.get().is_none()
     }
 
     /// Figures for metrics.
@@ -215,9 +220,7 @@ impl Storage {
     pub async fn close(self) -> Result<(), StorageError> {
         let shared = &self.0.shared;
         shared.refusing.set(true);
-        if !shared.journal.files.starved() {
-            shared.journal.settle().await?;
-        }
+        shared.journal.settle().await?;
         let permit = shared.maintenance.acquire(1).await;
         let written = self.write_all().await;
         shared.journal.close().await?;

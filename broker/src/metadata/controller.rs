@@ -95,13 +95,15 @@ impl Controller {
     pub async fn open(shard: &Shard, defaults: Arc<NodeConfig>) -> Result<Controller, ReplayError> {
         let storage = shard.storage();
         let logs = storage.logs();
+        let config =
+            LogConfig { retention_ms: -1, retention_bytes: -1, uses_reserve: true, ..LogConfig::default() };
         let log = match logs.iter().find(|(id, _)| *id == METADATA_LOG) {
-            Some((_, log)) => log.clone(),
-            None if !logs.is_empty() => return Err(ReplayError::Missing(logs.len())),
-            None => {
-                let config = LogConfig { retention_ms: -1, retention_bytes: -1, ..LogConfig::default() };
-                storage.create_log(METADATA_LOG, super::topic_name::CLUSTER_METADATA, config).await?
+            Some((_, log)) => {
+                log.set_config(config);
+                log.clone()
             }
+            None if !logs.is_empty() => return Err(ReplayError::Missing(logs.len())),
+            None => storage.create_log(METADATA_LOG, super::topic_name::CLUSTER_METADATA, config).await?,
         };
         let group = Group::new(log);
         let mut image = Image::empty(defaults, shard.count);
@@ -137,6 +139,13 @@ impl Controller {
         let Decision { records, reply } = decide(&before);
         if records.is_empty() {
             return Ok(reply);
+        }
+        let makes_logs = |record: &MetadataRecord| {
+            matches!(record, MetadataRecord::Topic(_) | MetadataRecord::Partition(_))
+        };
+        // The metadata log takes records on a full disk, too: what makes space must go through, what needs it must not.
+        if records.iter().any(makes_logs) && !shard.storage().writable() {
+            return Err(ChangeError::Log(StorageError::Full.to_string()));
         }
         let base_offset = self.write(&records).await?;
         let mut image = Image::clone(&before);

@@ -125,6 +125,13 @@ pub(crate) fn find(identity: &JournalIdentity, slot: u16, position: u64, bytes: 
     }
 }
 
+/// The sequence that bytes claim which begin as a block of this journal does, whole or not.
+pub(crate) fn claimed_sequence(identity: &JournalIdentity, bytes: &[u8]) -> Option<u64> {
+    let head = bytes.first_chunk::<HEADER_BYTES>()?;
+    let ours = head[0..4] == MAGIC && head[16..32] == identity.journal_id;
+    ours.then(|| u64::from_le_bytes(array(&head[32..])))
+}
+
 /// The first `N` bytes of a slice that is known to be longer.
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().expect("fields lie inside the header")

@@ -56,6 +56,8 @@ struct State {
     full: VecDeque<UsedFile>,
     slots: u16,
     no_space: bool,
+    /// A block waits for a file.
+    awaited: bool,
 }
 
 /// Path of a journal file.
@@ -94,7 +96,7 @@ impl Files {
             files.pop();
             slots -= 1;
         }
-        let state = State { free: Vec::new(), full: VecDeque::new(), slots, no_space: false };
+        let state = State { free: Vec::new(), full: VecDeque::new(), slots, no_space: false, awaited: false };
         let this = Self {
             dir,
             file_bytes: config.journal_file_bytes,
@@ -127,15 +129,39 @@ impl Files {
         self.used() * 2 >= self.files_max
     }
 
+    /// Takes a measurement of free space: a file that could not be made is tried again once there is room for it.
+    pub(crate) fn measured(&self, free_bytes: u64) {
+        if self.has_room(free_bytes) && std::mem::take(&mut self.state.borrow_mut().no_space) {
+            self.taken.notify_all();
+        }
+    }
+
+    /// Whether a file may be made: the reserve belongs to the segments of what the journal holds already. What was accepted
+    /// and waits may have half of it, for deletions may be among it.
+    fn has_room(&self, free_bytes: u64) -> bool {
+        let reserve_bytes = self.reserve_bytes >> u32::from(self.state.borrow().awaited);
+        free_bytes >= reserve_bytes.saturating_add(self.file_bytes)
+    }
+
     /// Ready once another file is taken into use.
     pub(crate) fn rolled(&self) -> Listener {
         self.taken.listen()
     }
 
-    /// Whether the disk has no room for a file that is needed now.
-    pub(crate) fn starved(&self) -> bool {
+    /// Whether the disk has no room for another file.
+    pub(crate) fn no_space(&self) -> bool {
+        self.state.borrow().no_space
+    }
+
+    /// Whether a block waits for a file that the disk has no room for.
+    pub(crate) fn stuck(&self) -> bool {
         let state = self.state.borrow();
-        state.no_space && state.free.is_empty()
+        state.no_space && state.awaited
+    }
+
+    /// Bytes of all free files.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.state.borrow().free.iter().map(|file| file.bytes).sum()
     }
 
     /// Puts a file that holds needed blocks behind all others.
@@ -172,6 +198,8 @@ impl Files {
             if let Some(file) = self.try_take(bytes) {
                 return file;
             }
+            self.state.borrow_mut().awaited = true;
+            self.taken.notify_all();
             listener.await;
         }
     }
@@ -181,6 +209,7 @@ impl Files {
         let mut state = self.state.borrow_mut();
         let at = state.free.iter().position(|file| file.bytes >= bytes)?;
         let file = state.free.swap_remove(at);
+        state.awaited = false;
         drop(state);
         self.taken.notify_all();
         Some(file)
@@ -215,14 +244,11 @@ impl Files {
             let taken = self.taken.listen();
             if self.wants_file() {
                 match self.make_above_reserve().await {
-                    Ok(file) => {
-                        self.state.borrow_mut().no_space = false;
-                        self.push_free(file);
-                    }
+                    Ok(file) => self.push_free(file),
                     Err(error) if error.is_no_space() => {
                         self.state.borrow_mut().no_space = true;
                         self.give_back_half_made().await;
-                        runtime::time::sleep(retry).await;
+                        let _ = runtime::time::timeout(retry, taken).await;
                         continue;
                     }
                     Err(error) => return error,
@@ -232,13 +258,15 @@ impl Files {
         }
     }
 
-    /// Makes a standard file if the reserve stays untouched: it belongs to the segments of what the journal holds already.
+    /// Makes a standard file if there is room.
     async fn make_above_reserve(&self) -> Result<JournalFile, StorageError> {
         let free = disk::free_space(&self.dir).await.map_err(StorageError::during("inspect", &self.dir))?;
-        if free < self.reserve_bytes.saturating_add(self.file_bytes) {
+        if !self.has_room(free) {
             let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
             return Err(StorageError::io("allocate", &self.dir, error));
         }
+        // Nobody need be refused while it is being made.
+        self.state.borrow_mut().no_space = false;
         self.make(self.file_bytes).await
     }
 

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::journal::block::{self, BLOCK_BYTES, BlockHeader, Found, HEADER_BYTES, JournalIdentity};
 use crate::journal::entry::Entry;
 use crate::journal::files::{self, Files, JournalFile, UsedFile};
-use crate::journal::order::{self, Damage, Known, Order};
+use crate::journal::order::{self, Known, Order};
 use crate::journal::writer::{Journal, Position};
 use crate::sabotage::{self, Sabotage};
 
@@ -196,22 +196,13 @@ fn judge(config: &StorageConfig, files: &Files, order: &mut Order) -> Result<Vec
         return Ok(Vec::new());
     }
     if config.repair {
-        return Ok(order.damage.iter().map(|damage| describe(damage, order.last_sequence)).collect());
+        return Ok(order.damage.iter().map(|damage| order::describe(damage, order.last_sequence)).collect());
     }
     let (path, position) = match first.after {
         Some(block) => (files::path_of(files.dir(), block.slot), block.position + block.block_bytes()),
         None => (files.dir().to_owned(), 0),
     };
-    Err(StorageError::corrupt(&path, position, describe(&first, order.last_sequence)))
-}
-
-fn describe(damage: &Damage, last: u64) -> String {
-    let Damage { first, last: until, .. } = damage;
-    if damage.first == damage.last {
-        format!("journal block {first} of {last} was durable and is not there whole")
-    } else {
-        format!("journal blocks {first} to {until} of {last} were durable and are not there whole")
-    }
+    Err(StorageError::corrupt(&path, position, order::describe(&first, order.last_sequence)))
 }
 
 /// Sorts the files into used and free, and says in which file, where and since which block writing goes on.
@@ -230,7 +221,7 @@ async fn place(
             first_block = first.map_or(first_block, |first| first.min(first_block));
             continue;
         }
-        match (first, blocks().last()) {
+        match (first, blocks().next_back()) {
             (Some(first_block), Some(last)) => used.push(UsedFile {
                 file: file.clone(),
                 first_block,

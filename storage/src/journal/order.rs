@@ -69,6 +69,16 @@ pub(crate) fn order(mut found: Vec<BlockHeader>, misplaced: &[u64], known: Known
     order
 }
 
+/// The damage in words.
+pub(crate) fn describe(damage: &Damage, last: u64) -> String {
+    let Damage { first, last: until, .. } = damage;
+    if damage.first == damage.last {
+        format!("journal block {first} of {last} was durable and is not there whole")
+    } else {
+        format!("journal blocks {first} to {until} of {last} were durable and are not there whole")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures::future::{self, Either};
 use runtime::disk::AlignedBuf;
-use runtime::sync::Event;
+use runtime::sync::{Event, Listener};
 
 use crate::durable::Completion;
 use crate::error::StorageError;
@@ -29,10 +29,13 @@ use crate::sabotage::{self, Sabotage};
 const BLOCK_PAYLOAD_BYTES_MAX: usize = 2 << 20;
 /// Share of a file at which it takes none either, so that little is left unused at the end of files.
 const FILE_SHARE: usize = 8;
+/// Share of a file in which no batch is gathered unless another file is free: for the rest of a file that a block leaves
+/// unused, and for deletions.
+const KEPT_SHARE: u64 = 4;
 /// Quiet time after which a seal proves the last block durable.
 const SEAL_AFTER: Duration = Duration::from_secs(1);
 /// How often a closing journal looks whether the disk is full.
-const CLOSE_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The journal of a shard.
 pub(crate) struct Journal {
@@ -141,9 +144,14 @@ impl Journal {
         (state.file.slot, state.position)
     }
 
-    /// Waits until all entries gathered so far are durable.
+    /// Waits until all entries gathered so far are durable, or cannot be for want of space.
     pub(crate) async fn settle(&self) -> Result<(), StorageError> {
         let last = self.state.borrow().next_entry - 1;
+        while let Err(_elapsed) = runtime::time::timeout(LOOK_INTERVAL, self.durable(last)).await {
+            if self.files.stuck() {
+                return Ok(());
+            }
+        }
         self.durable(last).await
     }
 
@@ -156,21 +164,27 @@ impl Journal {
         self.files.first_block_with(entry).unwrap_or(state.first_block)
     }
 
-    /// Whether an entry may be gathered now without growing beyond the limit.
+    /// Whether a batch may be gathered now without growing beyond the limit, and is sure of a place in a file.
     pub(crate) fn has_room(&self) -> bool {
-        self.state.borrow().waiting_bytes < self.gather_bytes_max
+        self.state.borrow().waiting_bytes < self.gather_bytes_max && self.has_place()
     }
 
-    /// Waits until [`Journal::has_room`], or the storage has failed.
-    pub(crate) async fn room(&self) -> Result<(), StorageError> {
-        loop {
-            let listener = self.flushed.listen();
-            self.failure.check()?;
-            if self.has_room() {
-                return Ok(());
-            }
-            listener.await;
-        }
+    /// Whether there is no place for a batch, nor for a file that would give it one.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.files.no_space() && !self.has_place()
+    }
+
+    /// What waits fits into the files that are there, and leaves some: deletions must find a place on a full disk.
+    fn has_place(&self) -> bool {
+        let state = self.state.borrow();
+        let kept = state.file.bytes.min(self.files.file_bytes()) / KEPT_SHARE;
+        let left = state.file.bytes.saturating_sub(state.position) + self.files.free_bytes();
+        left >= kept + state.waiting_bytes as u64
+    }
+
+    /// Ready once another block is durable, or the journal has stopped.
+    pub(crate) fn flushed(&self) -> Listener {
+        self.flushed.listen()
     }
 
     /// Gathers one entry for the next block and returns its number. Small entries are taken beyond the limit too:
@@ -216,10 +230,10 @@ impl Journal {
             let listener = self.flushed.listen();
             self.failure.check()?;
             // On a full disk what waits for a journal file was never acknowledged, and is given up.
-            if self.state.borrow().stopped || self.files.starved() {
+            if self.state.borrow().stopped || self.files.stuck() {
                 return Ok(());
             }
-            let _ = runtime::time::timeout(CLOSE_LOOK_INTERVAL, listener).await;
+            let _ = runtime::time::timeout(LOOK_INTERVAL, listener).await;
         }
     }
 

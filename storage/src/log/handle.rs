@@ -232,7 +232,10 @@ impl LogInner {
         if header.size() != batch.len() || header.last_offset_delta < 0 || leader_epoch < 0 {
             return Err(AppendError::Malformed);
         }
-        if shared.journal.files.starved() {
+        if self.state.borrow().config.uses_reserve {
+            return Ok(());
+        }
+        if shared.space.is_full() || shared.journal.is_starved() {
             return Err(AppendError::Full);
         }
         if !shared.journal.has_room() || shared.cache.exhausted() {

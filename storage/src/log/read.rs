@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. The tail is always in memory: a reader that keeps up never touches the disk.
-//! 2. Damage is an error for the range concerned, never a shorter answer.
+//! 2. Damage is an error for whoever asks for what is damaged, never an empty answer; the batches around it are served.
 
 use bytes::Bytes;
 use protocol::record::BatchHeader;
@@ -125,9 +125,13 @@ impl LogInner {
         segment: &Segment,
         wanted: &Wanted,
     ) -> Result<Option<ReadResult>, ReadError> {
-        let index = self.index(segment).await?;
         let relative = u64::try_from(wanted.from - segment.base_offset).unwrap_or(0);
-        let position = index.position_of(relative);
+        let position = match self.index(segment).await {
+            Ok(index) => index.position_of(relative),
+            // There is no index, and damage keeps one from being made: what can be read is found without.
+            Err(StorageError::Corrupt { .. }) => 0,
+            Err(error) => return Err(error.into()),
+        };
         let found = self.read_from(segment, position, wanted).await;
         // The index may have led astray: into the middle of a batch, or beyond the one wanted.
         let astray = match &found {
@@ -138,8 +142,12 @@ impl LogInner {
         if position == 0 || !astray {
             return found;
         }
-        let index = self.rebuild_index(segment).await?;
-        self.read_from(segment, index.position_of(relative), wanted).await
+        match self.rebuild_index(segment).await {
+            Ok(index) => self.read_from(segment, index.position_of(relative), wanted).await,
+            // The segment is damaged, not its index.
+            Err(damage @ StorageError::Corrupt { .. }) => found.and(Err(damage.into())),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn read_from(
@@ -160,7 +168,9 @@ impl LogInner {
                 return Err(corrupt(stretch.len(), "the segment is shorter than its batches").into());
             }
             let damage = |damage: select::Damage| corrupt(damage.at, &damage.what);
-            match select::select(&stretch, segment.base_offset, wanted).map_err(damage)? {
+            match select::select(&stretch, segment.base_offset..segment.next_offset, wanted)
+                .map_err(damage)?
+            {
                 Selected::Range { start, end, next_offset } => {
                     let chunks = vec![stretch.slice(start..end)];
                     return Ok(Some(ReadResult { chunks, bytes: end - start, next_offset }));
@@ -195,21 +205,28 @@ impl LogInner {
         }
     }
 
-    /// Makes the index again, in memory; its files follow in the background.
+    /// Makes the index again, in memory; its files follow in the background. A segment in which that met damage is not walked
+    /// again for each reader who comes across it.
     pub(crate) async fn rebuild_index(
         &self,
         segment: &Segment,
     ) -> Result<std::rc::Rc<SegmentIndex>, StorageError> {
         let (interval, closed) = {
             let state = self.state.borrow();
+            if let Some(damage) = state.unindexable.get(&segment.base_offset) {
+                return Err(damage.clone());
+            }
             let last = state.segments.last().map(|last| last.base_offset);
             (state.config.index_interval_bytes, last != Some(segment.base_offset))
         };
         let shared = &*self.shared;
         let rebuilt =
-            index_files::rebuild(&shared.files, &shared.indexes, &self.dir, segment, interval, closed)
-                .await?;
+            index_files::rebuild(&shared.files, &shared.indexes, &self.dir, segment, interval, closed).await;
         let mut state = self.state.borrow_mut();
+        if let Err(damage @ StorageError::Corrupt { .. }) = &rebuilt {
+            state.unindexable.insert(segment.base_offset, damage.clone());
+        }
+        let rebuilt = rebuilt?;
         if !state.damaged_indexes.contains(&segment.base_offset) {
             state.damaged_indexes.push(segment.base_offset);
             shared.urge.notify_all();

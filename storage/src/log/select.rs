@@ -2,7 +2,10 @@
 //!
 //! Invariants:
 //! 1. Whole batches only; the first contains the offset asked for, or follows it where compaction left a hole.
-//! 2. Every batch returned has a right CRC and offsets that rise.
+//! 2. Every batch returned has a right CRC and offsets that rise and belong to the segment.
+//! 3. Damage ends what is returned; it is an error for whoever asks for what is damaged, and for nobody else.
+
+use std::ops::Range;
 
 use protocol::record::{self, BatchHeader, HEADER_BYTES};
 
@@ -31,59 +34,90 @@ pub(crate) enum Selected {
 }
 
 /// Damage, and where in the stretch.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) at: usize,
     pub(crate) what: String,
 }
 
-/// Selects from a stretch that begins at a batch with offsets ≥ `min_offset`.
-pub(crate) fn select(stretch: &[u8], min_offset: i64, wanted: &Wanted) -> Result<Selected, Damage> {
-    let mut at = 0;
-    let mut due = min_offset;
-    let mut start = None;
-    let mut next_offset = wanted.from;
-    let mut stopped = false;
-    while let Some(rest) = stretch.get(at..).filter(|rest| !rest.is_empty()) {
-        let damage = |what: String| Damage { at, what };
-        if rest.len() < HEADER_BYTES {
-            if start.is_none() {
-                return Ok(Selected::Longer { start: at, bytes: HEADER_BYTES });
-            }
-            break;
-        }
-        let header = BatchHeader::read(rest).map_err(|error| damage(error.to_string()))?;
-        if header.base_offset < due || header.last_offset_delta < 0 {
-            return Err(damage(format!("offset {} where {due} or more is due", header.base_offset)));
-        }
-        due = header.next_offset();
-        let size = header.size();
-        if header.last_offset() < wanted.from {
-            at += size;
-            continue;
-        }
-        let taken = at - start.unwrap_or(at);
-        let too_much = taken + size > wanted.bytes_max && (taken > 0 || !wanted.min_one_batch);
-        if header.last_offset() >= wanted.limit || too_much {
-            stopped = true;
-            break;
-        }
-        let Some(batch) = rest.get(..size) else {
-            if start.is_none() {
-                return Ok(Selected::Longer { start: at, bytes: size });
-            }
-            break;
-        };
-        record::verify_crc(batch).map_err(|error| damage(error.to_string()))?;
-        start.get_or_insert(at);
-        at += size;
+/// Selects from a stretch that begins at a batch of a segment with these offsets.
+pub(crate) fn select(stretch: &[u8], offsets: Range<i64>, wanted: &Wanted) -> Result<Selected, Damage> {
+    let Found { at: start, header, damaged } = match find(stretch, offsets.clone(), wanted)? {
+        Ok(found) => found,
+        Err(longer) => return Ok(longer),
+    };
+    let fits = |taken: usize, header: &BatchHeader| {
+        let first = taken == 0 && wanted.min_one_batch;
+        header.last_offset() < wanted.limit && (first || taken + header.size() <= wanted.bytes_max)
+    };
+    if !fits(0, &header) {
+        return Ok(Selected::Nothing);
+    }
+    let Some(first) = stretch.get(start..start + header.size()) else {
+        // From the damaged batch on, or it would be forgotten.
+        let from = damaged.unwrap_or(start);
+        return Ok(Selected::Longer { start: from, bytes: start - from + header.size() });
+    };
+    record::verify_crc(first).map_err(|error| Damage { at: start, what: error.to_string() })?;
+    let (mut end, mut next_offset) = (start + header.size(), header.next_offset());
+    while let Some(rest) = stretch.get(end..).filter(|rest| rest.len() >= HEADER_BYTES)
+        && let Ok(header) = BatchHeader::read(rest)
+        && misplaced(&header, next_offset..offsets.end).is_none()
+        && fits(end - start, &header)
+        && let Some(batch) = rest.get(..header.size())
+        && record::verify_crc(batch).is_ok()
+    {
+        end += batch.len();
         next_offset = header.next_offset();
     }
-    match start {
-        Some(start) => Ok(Selected::Range { start, end: at, next_offset }),
-        None if stopped => Ok(Selected::Nothing),
-        None => Ok(Selected::Longer { start: at, bytes: HEADER_BYTES }),
+    Ok(Selected::Range { start, end, next_offset })
+}
+
+/// The first batch wanted.
+struct Found {
+    at: usize,
+    header: BatchHeader,
+    /// Where the batches before it begin that have no offsets of their own any more.
+    damaged: Option<usize>,
+}
+
+/// Walks to the first batch that ends at or behind the offset wanted; `Err` when the stretch ends before it begins.
+fn find(stretch: &[u8], offsets: Range<i64>, wanted: &Wanted) -> Result<Result<Found, Selected>, Damage> {
+    let (mut at, mut due) = (0, offsets.start);
+    // Where batches stand that do not say their offsets: what follows says whether the offset wanted was in them.
+    let mut damaged: Option<Damage> = None;
+    loop {
+        let rest = stretch.get(at..).unwrap_or_default();
+        if rest.len() < HEADER_BYTES {
+            let start = damaged.map_or(at, |damage| damage.at);
+            return Ok(Err(Selected::Longer { start, bytes: at - start + HEADER_BYTES }));
+        }
+        let header = match (BatchHeader::read(rest), &mut damaged) {
+            (Ok(header), _) => header,
+            (Err(_), Some(damage)) => return Err(std::mem::take(damage)),
+            (Err(error), None) => return Err(Damage { at, what: error.to_string() }),
+        };
+        if let Some(what) = misplaced(&header, due..offsets.end) {
+            damaged.get_or_insert(Damage { at, what });
+        } else if header.last_offset() < wanted.from {
+            (due, damaged) = (header.next_offset(), None);
+        } else {
+            return match damaged {
+                Some(damage) if header.base_offset > wanted.from => Err(damage),
+                damaged => Ok(Ok(Found { at, header, damaged: damaged.map(|damage| damage.at) })),
+            };
+        }
+        at += header.size();
     }
+}
+
+/// What is wrong with a batch where one with offsets in this range is due.
+fn misplaced(header: &BatchHeader, offsets: Range<i64>) -> Option<String> {
+    let fits = header.base_offset >= offsets.start
+        && header.last_offset_delta >= 0
+        && header.last_offset() < offsets.end;
+    (!fits)
+        .then(|| format!("offset {} where {} to {} are due", header.base_offset, offsets.start, offsets.end))
 }
 
 #[cfg(test)]
@@ -109,12 +143,12 @@ mod tests {
     fn whole_batches_from_the_one_that_contains_the_offset() {
         let (bytes, ends) = stretch();
         let range = |start: usize, end: usize, next_offset| Ok(Selected::Range { start, end, next_offset });
-        assert_eq!(select(&bytes, 0, &wanted(3, 100, 10_000, false)), range(ends[0], ends[4], 10));
-        assert_eq!(select(&bytes, 0, &wanted(3, 6, 10_000, false)), range(ends[0], ends[2], 6));
-        assert_eq!(select(&bytes, 0, &wanted(0, 100, ends[0] + 1, false)), range(0, ends[0], 2));
-        assert_eq!(select(&bytes, 0, &wanted(0, 100, 1, true)), range(0, ends[0], 2));
-        assert_eq!(select(&bytes, 0, &wanted(4, 100, 1, false)), Ok(Selected::Nothing));
-        assert_eq!(select(&bytes, 0, &wanted(4, 5, 10_000, true)), Ok(Selected::Nothing));
+        assert_eq!(select(&bytes, 0..10, &wanted(3, 100, 10_000, false)), range(ends[0], ends[4], 10));
+        assert_eq!(select(&bytes, 0..10, &wanted(3, 6, 10_000, false)), range(ends[0], ends[2], 6));
+        assert_eq!(select(&bytes, 0..10, &wanted(0, 100, ends[0] + 1, false)), range(0, ends[0], 2));
+        assert_eq!(select(&bytes, 0..10, &wanted(0, 100, 1, true)), range(0, ends[0], 2));
+        assert_eq!(select(&bytes, 0..10, &wanted(4, 100, 1, false)), Ok(Selected::Nothing));
+        assert_eq!(select(&bytes, 0..10, &wanted(4, 5, 10_000, true)), Ok(Selected::Nothing));
     }
 
     #[test]
@@ -122,19 +156,46 @@ mod tests {
         let (bytes, ends) = stretch();
         let short = &bytes[..ends[0] + 30];
         assert_eq!(
-            select(short, 0, &wanted(2, 100, 10_000, true)),
+            select(short, 0..10, &wanted(2, 100, 10_000, true)),
             Ok(Selected::Longer { start: ends[0], bytes: HEADER_BYTES })
         );
         let short = &bytes[..ends[0] + 70];
         assert_eq!(
-            select(short, 0, &wanted(2, 100, 10_000, true)),
+            select(short, 0..10, &wanted(2, 100, 10_000, true)),
             Ok(Selected::Longer { start: ends[0], bytes: ends[1] - ends[0] })
         );
         for end in [ends[0] - 1, ends[0]] {
             assert_eq!(
-                select(&bytes[..end], 0, &wanted(2, 100, 10_000, true)),
+                select(&bytes[..end], 0..10, &wanted(2, 100, 10_000, true)),
                 Ok(Selected::Longer { start: ends[0], bytes: HEADER_BYTES })
             );
+        }
+    }
+
+    #[test]
+    fn damage_spoils_one_batch_only() {
+        let (good, ends) = stretch();
+        // Base offset (beyond the CRC), a record, and the base offset so that it fits but does not rise.
+        for (at, mask) in [(ends[1], 0x40), (ends[1] + 7, 0x20), (ends[1] + 100, 1), (ends[1] + 7, 4)] {
+            let mut bad = good.clone();
+            bad[at] ^= mask;
+            for from in 0..10 {
+                let one = select(&bad, 0..10, &wanted(from, 100, 1, true));
+                let all = select(&bad, 0..10, &wanted(from, 100, 10_000, true));
+                let n = from as usize / 2;
+                let start = if n == 0 { 0 } else { ends[n - 1] };
+                let range = |end: usize, next_offset| Ok(Selected::Range { start, end, next_offset });
+                if n == 2 {
+                    assert!(one.is_err() && all.is_err(), "{at} {from}");
+                } else {
+                    assert_eq!(one, range(ends[n], n as i64 * 2 + 2), "{at} {from}");
+                    assert_eq!(
+                        all,
+                        if n < 2 { range(ends[1], 4) } else { range(ends[4], 10) },
+                        "{at} {from}"
+                    );
+                }
+            }
         }
     }
 
@@ -145,7 +206,7 @@ mod tests {
             let mut bad = good.clone();
             let at = at.index(bad.len());
             bad[at] ^= 1 << bit;
-            if let Ok(Selected::Range { start, end, .. }) = select(&bad, 0, &wanted(2, 100, 10_000, true)) {
+            if let Ok(Selected::Range { start, end, .. }) = select(&bad, 0..10, &wanted(2, 100, 10_000, true)) {
                 // Leader epoch and base offset lie outside of the CRC; rising offsets guard the latter in part.
                 let in_header = (at - start.min(at)) % good.len();
                 prop_assert!(!(start..end).contains(&at) || in_header % (good.len() / 5) < 16);

@@ -102,7 +102,10 @@ impl LogInner {
 
     /// Lets a segment's files go at the next checkpoint.
     fn doom(&self, segment: &Segment) {
-        self.state.borrow_mut().unflushed.segments.retain(|base_offset| *base_offset != segment.base_offset);
+        let mut state = self.state.borrow_mut();
+        state.unflushed.segments.retain(|base_offset| *base_offset != segment.base_offset);
+        state.unindexable.remove(&segment.base_offset);
+        drop(state);
         self.shared.indexes.forget(&Kind::Log.path(&self.dir, segment.base_offset));
         let mut doomed = self.shared.doomed.borrow_mut();
         for kind in [Kind::Log, Kind::Index, Kind::TimeIndex, Kind::RaftIndex] {
@@ -248,6 +251,7 @@ impl LogState {
             self.pending = Pending::default();
             let kept = &self.segments;
             self.unflushed.segments.retain(|base| kept.iter().any(|segment| segment.base_offset == *base));
+            self.unindexable.clear();
             self.cut_unsaved = true;
         }
         self.last_index = cut.index;

@@ -5,7 +5,7 @@
 //! 2. The last segment ends where the dirty batches begin.
 //! 3. Raft indexes of appended batches rise by one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use protocol::record::BatchHeader;
 use runtime::disk::BLOCK_BYTES;
 
 use crate::config::{LogConfig, Vote};
+use crate::error::StorageError;
 use crate::leader_epochs::LeaderEpochs;
 use crate::producer::Producers;
 use crate::segment::index_files::Pending;
@@ -34,6 +35,8 @@ pub(crate) struct LogState {
     pub(crate) pending: Pending,
     /// Base offsets of segments whose index must be rebuilt.
     pub(crate) damaged_indexes: Vec<i64>,
+    /// Damage that kept the index of a segment from being rebuilt, by base offset.
+    pub(crate) unindexable: BTreeMap<i64, StorageError>,
     pub(crate) unflushed: Unflushed,
     /// Base offset and length of the last segment in the checkpoint, if it ends inside a block that is not journalled: that
     /// block may be written again only after it is, for a power cut may spoil what is being written.
@@ -115,6 +118,7 @@ impl LogState {
             segments: Vec::new(),
             pending: Pending::default(),
             damaged_indexes: Vec::new(),
+            unindexable: BTreeMap::new(),
             unflushed: Unflushed::default(),
             protected: None,
             cut_unsaved: false,

@@ -105,7 +105,6 @@ pub(crate) async fn rebuild(
     closed: bool,
 ) -> Result<(Rc<SegmentIndex>, Segment), StorageError> {
     let path = Kind::Log.path(dir, segment.base_offset);
-    tracing::warn!(segment = %path.display(), "index is missing or damaged and is rebuilt");
     let mut cursor = Cursor::new(files.get(&path).await?, 0, segment.bytes, segment.base_offset);
     let mut walked = Segment::empty(segment.base_offset, segment.first_index);
     let mut index = SegmentIndex::default();
@@ -120,6 +119,7 @@ pub(crate) async fn rebuild(
     if closed {
         index.times.extend(walked.add_time_entry());
     }
+    tracing::warn!(segment = %path.display(), "index was missing or damaged, and is rebuilt");
     let index = Rc::new(index);
     loaded.forget(&path);
     loaded.put(&path, segment, &index);

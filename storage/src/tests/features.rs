@@ -1,7 +1,7 @@
 //! Look-ups by time, retention, deletion, votes, truncation, producers, many partitions.
 
 use super::rig::{append, append_batch, config, crash, create, id, open, read_all, run};
-use crate::{LogConfig, ProducerCheck, StorageConfig, Vote, test_batches};
+use crate::{AppendError, LogConfig, ProducerCheck, StorageConfig, Vote, test_batches};
 use protocol::record::Producer;
 
 #[test]
@@ -93,6 +93,31 @@ fn retention_removes_segments_and_their_files() {
         log.set_log_start_offset(98).await.expect("raised");
         storage.retain_once().await.expect("retained");
         assert!(log.log_start_offset() == 98 && log.segment_count() <= 2);
+        storage.close().await.expect("closes");
+    });
+}
+
+#[test]
+fn the_metadata_log_takes_records_on_a_full_disk() {
+    run(|dir| async move {
+        let (storage, _) = open(config(&dir)).await.expect("opens");
+        create(&storage, 0).await;
+        create(&storage, 1).await;
+        storage.close().await.expect("closes");
+        let full = StorageConfig { reserve_bytes: u64::MAX, ..config(&dir) };
+        let (storage, _) = open(full).await.expect("opens");
+        let (plain, vital) = (storage.log(id(0)).expect("there"), storage.log(id(1)).expect("there"));
+        vital.set_config(LogConfig { uses_reserve: true, ..LogConfig::default() });
+        let (header, batch) = test_batches::batch(1, 100, 1000, None);
+        assert!(matches!(plain.append(batch.clone(), &header, 0), Err(AppendError::Full)));
+        let appended = vital.append(batch, &header, 0).expect("accepted");
+        vital.durable(appended.ticket).await.expect("durable");
+        storage.delete_log(id(0)).await.expect("deleted");
+        storage.checkpoint().await.expect("written");
+        storage.close().await.expect("closes");
+        let (storage, _) = open(config(&dir)).await.expect("opens");
+        assert!(storage.log(id(0)).is_none());
+        assert_eq!(storage.log(id(1)).expect("there").log_end_offset(), 1);
         storage.close().await.expect("closes");
     });
 }

@@ -239,7 +239,7 @@ fn append(storage: &Storage, log: &Log, model: &Shared) -> Result<(), StorageErr
     let last = {
         let model = lock(model);
         let of_producer = |header: &&BatchHeader| header.producer_id == producer_id;
-        model.logs[&id].batches.iter().map(|(header, _)| header).filter(of_producer).next_back().copied()
+        model.logs[&id].batches.iter().map(|(header, _)| header).rfind(of_producer).copied()
     };
     let next_epoch = below(15) == 0;
     let producer = (producer_id > 0).then(|| match last {
@@ -378,6 +378,7 @@ fn run_seed(seed: u64) -> (u64, u64) {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the harness shows it when an assertion inside the simulation fails")]
 fn nothing_acknowledged_is_lost() {
     let seeds = std::env::var("STORAGE_SEEDS").ok().and_then(|range| {
         let (from, to) = range.split_once("..")?;
@@ -385,7 +386,6 @@ fn nothing_acknowledged_is_lost() {
     });
     let mut acknowledged = 0;
     for seed in seeds.unwrap_or(0..60) {
-        // Shown by the harness when an assertion inside the simulation fails.
         println!("seed {seed}");
         acknowledged += run_seed(seed).0;
     }

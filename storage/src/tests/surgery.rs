@@ -137,6 +137,43 @@ fn a_corrupt_middle_refuses_the_start_unless_it_is_given_up() {
     });
 }
 
+fn findings(dir: &Path) -> Vec<(PathBuf, u64, bool)> {
+    let found = crate::inspect::shard(dir).expect("readable").findings;
+    found.into_iter().map(|finding| (finding.path, finding.position, finding.damage)).collect()
+}
+
+#[test]
+fn an_inspection_tells_what_a_start_would_find() {
+    run(|dir| async move {
+        killed(&dir).await;
+        let shard = crate::inspect::shard(&dir).expect("readable");
+        assert_eq!(shard.findings, []);
+        let counted: Vec<_> = shard.checkpoints.iter().map(|copy| copy.counts).collect();
+        assert_eq!(counted, [true, false]);
+        let content = shard.checkpoints[0].content.expect("whole");
+        assert_eq!((content.logs, content.closed, content.replay_from_block), (0, false, 1));
+        // The creation, and thirty batches.
+        let file = &shard.journal[0];
+        assert_eq!((file.entries, file.entry_numbers), (31, Some((1, 31))));
+
+        let (path, positions) = blocks(&dir);
+        let (middle, last) = (positions[positions.len() - 10], *positions.last().expect("blocks"));
+        flip(&path, last + 200);
+        assert_eq!(findings(&dir), [(path.clone(), last as u64, false)], "a torn write");
+        flip(&path, last + 200);
+        flip(&path, middle + 200);
+        assert_eq!(findings(&dir), [(path.clone(), middle as u64, true)]);
+        flip(&path, middle + 200);
+        flip(&path, middle);
+        assert_eq!(findings(&dir), [(path.clone(), middle as u64, true)], "not even recognizable");
+        flip(&path, middle);
+        flip(&dir.join("checkpoint.a"), 100);
+        assert_eq!(findings(&dir), [(dir.join("checkpoint.a"), 0, true)]);
+        flip(&dir.join("checkpoint.b"), 100);
+        assert_eq!(findings(&dir).len(), 3);
+    });
+}
+
 #[test]
 fn one_damaged_checkpoint_is_harmless_and_two_refuse_the_start() {
     run(|dir| async move {
