@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use broker::server::{NodeEvent, NodeHandle, node};
 use runtime::sim::{NodeId, Sim, SimDisk, SimHandle};
-use runtime::time;
+use runtime::time::{self, Instant};
 
 use crate::checks;
 use crate::history::History;
@@ -53,6 +53,8 @@ pub(crate) struct World {
     pub ended: Cell<bool>,
     /// The disk is full at the moment.
     pub disk_full: Cell<bool>,
+    /// The end of the last stall of the disk.
+    pub stalled_until: Cell<Option<Instant>>,
     /// How often the node was started.
     pub starts: Cell<u32>,
     /// Faults that may strike at any operation of the disk.
@@ -87,6 +89,7 @@ impl World {
             ended: Cell::new(false),
             disk_full: Cell::new(false),
             armed: Cell::new(false),
+            stalled_until: Cell::new(None),
             starts: Cell::new(1),
             status,
         })

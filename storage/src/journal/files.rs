@@ -49,6 +49,8 @@ pub(crate) struct Files {
     freed: Event,
     /// A file was taken, so another is to be made ready.
     taken: Event,
+    /// The journal may have stalled.
+    scarce: Event,
 }
 
 struct State {
@@ -56,6 +58,8 @@ struct State {
     full: VecDeque<UsedFile>,
     slots: u16,
     no_space: bool,
+    /// The journal waits for a file of so many bytes.
+    wanted_bytes: Option<u64>,
 }
 
 /// Path of a journal file.
@@ -94,7 +98,8 @@ impl Files {
             files.pop();
             slots -= 1;
         }
-        let state = State { free: Vec::new(), full: VecDeque::new(), slots, no_space: false };
+        let state =
+            State { free: Vec::new(), full: VecDeque::new(), slots, no_space: false, wanted_bytes: None };
         let this = Self {
             dir,
             file_bytes: config.journal_file_bytes,
@@ -103,6 +108,7 @@ impl Files {
             state: RefCell::new(state),
             freed: Event::new(),
             taken: Event::new(),
+            scarce: Event::new(),
         };
         Ok((this, files))
     }
@@ -138,6 +144,25 @@ impl Files {
         state.no_space && state.free.is_empty()
     }
 
+    /// Whether nothing is written until a checkpoint frees a file.
+    pub(crate) fn stalled(&self) -> bool {
+        let state = self.state.borrow();
+        let waits = |bytes| !state.free.iter().any(|file| file.bytes >= bytes);
+        state.wanted_bytes.is_some_and(waits)
+            && (state.no_space || usize::from(state.slots) >= self.files_max)
+    }
+
+    /// Waits until the journal has [stalled](Files::stalled).
+    pub(crate) async fn wait_stalled(&self) {
+        loop {
+            let listener = self.scarce.listen();
+            if self.stalled() {
+                return;
+            }
+            listener.await;
+        }
+    }
+
     /// Puts a file that holds needed blocks behind all others.
     pub(crate) fn push_full(&self, file: UsedFile) {
         self.state.borrow_mut().full.push_back(file);
@@ -169,9 +194,12 @@ impl Files {
     pub(crate) async fn take(&self, bytes: u64) -> JournalFile {
         loop {
             let listener = self.freed.listen();
-            if let Some(file) = self.try_take(bytes) {
+            let taken = self.try_take(bytes);
+            self.state.borrow_mut().wanted_bytes = taken.is_none().then_some(bytes);
+            if let Some(file) = taken {
                 return file;
             }
+            self.scarce.notify_all();
             listener.await;
         }
     }
@@ -221,6 +249,7 @@ impl Files {
                     }
                     Err(error) if error.is_no_space() => {
                         self.state.borrow_mut().no_space = true;
+                        self.scarce.notify_all();
                         self.give_back_half_made().await;
                         runtime::time::sleep(retry).await;
                         continue;

@@ -1,4 +1,4 @@
-//! Look-ups by time, retention, deletion, votes, truncation, producers, many partitions.
+//! Look-ups by time, retention, deletion, votes, truncation, producers, many partitions, a journal that is full.
 
 use super::rig::{append, append_batch, config, crash, create, id, open, read_all, run};
 use crate::{LogConfig, ProducerCheck, StorageConfig, Vote, test_batches};
@@ -93,6 +93,57 @@ fn retention_removes_segments_and_their_files() {
         log.set_log_start_offset(98).await.expect("raised");
         storage.retain_once().await.expect("retained");
         assert!(log.log_start_offset() == 98 && log.segment_count() <= 2);
+        storage.close().await.expect("closes");
+    });
+}
+
+#[test]
+fn a_checkpoint_does_not_wait_for_the_journal_file_that_it_is_to_free() {
+    run(|dir| async move {
+        let small = StorageConfig { journal_file_bytes: 64 << 10, journal_files_max: 2, ..config(&dir) };
+        let (storage, _) = open(small).await.expect("opens");
+        let log = create(&storage, 0).await;
+        append(&storage, &log, 1, 100).await;
+        // The segment ends inside a block now, which is to be journalled before it is written again.
+        storage.checkpoint().await.expect("written");
+        let shared = storage.0.shared.clone();
+        let held = shared.maintenance.acquire(1).await;
+        let mut last = append(&storage, &log, 1, 4000).await;
+        while !shared.journal.files.stalled() {
+            last = append(&storage, &log, 1, 4000).await;
+            runtime::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        drop(held);
+        let patience = std::time::Duration::from_secs(20);
+        let durable = runtime::time::timeout(patience, log.durable(last.ticket)).await;
+        durable.expect("the checkpoint ends").expect("durable");
+        assert_eq!(read_all(&log, 5000).await.len() as i64, log.log_end_offset());
+        crash(storage).await;
+        let (storage, _) = open(config(&dir)).await.expect("opens");
+        let log = storage.log(id(0)).expect("there");
+        assert!(log.log_end_offset() > last.last_offset);
+        assert_eq!(read_all(&log, 5000).await.len() as i64, log.log_end_offset());
+        storage.close().await.expect("closes");
+    });
+}
+
+#[test]
+fn a_stop_with_more_gathered_than_the_journal_holds_comes_to_its_end() {
+    run(|dir| async move {
+        let small = StorageConfig { journal_file_bytes: 64 << 10, journal_files_max: 2, ..config(&dir) };
+        let (storage, _) = open(small.clone()).await.expect("opens");
+        let log = create(&storage, 0).await;
+        append(&storage, &log, 1, 100).await;
+        storage.checkpoint().await.expect("written");
+        for _ in 0..150 {
+            append(&storage, &log, 1, 4000).await;
+        }
+        let patience = std::time::Duration::from_secs(20);
+        runtime::time::timeout(patience, storage.close()).await.expect("ends").expect("closes");
+        let (storage, report) = open(small).await.expect("opens");
+        assert_eq!(report.entries, 0);
+        let log = storage.log(id(0)).expect("there");
+        assert_eq!((log.log_end_offset(), read_all(&log, 5000).await.len()), (151, 151));
         storage.close().await.expect("closes");
     });
 }
