@@ -44,6 +44,7 @@ pub(crate) fn heal(world: &World) {
     world.armed.set(false);
     world.disk().set_capacity(PLENTY);
     world.disk_full.set(false);
+    world.changed_at.set(time::now());
     world.sim.net().heal();
 }
 
@@ -113,6 +114,7 @@ async fn cut_during_start(world: &World, dice: &Dice) {
 async fn stop(world: &World) {
     if let Status::Ready(handle) = world.status() {
         timeline::note("the node is told to stop");
+        world.changed_at.set(time::now());
         handle.stop();
         world.gone(checks::STARTS_AGAIN).await;
     }
@@ -158,6 +160,7 @@ fn fill(world: &World, dice: &Dice) {
 
 fn empty(world: &World) {
     timeline::note("the disk has room again");
+    world.changed_at.set(time::now());
     world.disk().set_capacity(PLENTY);
     world.disk_full.set(false);
 }

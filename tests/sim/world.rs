@@ -26,6 +26,9 @@ const LOOK: Duration = Duration::from_millis(2);
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// The longest time from a failed flush to the end of the process: requests in flight are not waited for.
 const END_LIMIT: Duration = Duration::from_secs(10);
+/// The longest time until the storage has noticed that the disk has room again, or answers again, and until an answer of an
+/// ended process has arrived or was lost.
+const AFTERMATH: Duration = Duration::from_secs(4);
 
 /// What the node said last since it was started.
 #[derive(Clone)]
@@ -55,6 +58,8 @@ pub(crate) struct World {
     pub disk_full: Cell<bool>,
     /// The end of the last stall of the disk.
     pub stalled_until: Cell<Option<Instant>>,
+    /// When the node was last started or told to stop, or the disk had room again.
+    pub changed_at: Cell<Instant>,
     /// How often the node was started.
     pub starts: Cell<u32>,
     /// Faults that may strike at any operation of the disk.
@@ -90,6 +95,7 @@ impl World {
             disk_full: Cell::new(false),
             armed: Cell::new(false),
             stalled_until: Cell::new(None),
+            changed_at: Cell::new(sim.handle().now()),
             starts: Cell::new(1),
             status,
         })
@@ -110,6 +116,13 @@ impl World {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether the storage has reason to refuse something.
+    pub(crate) fn storage_may_refuse(&self) -> bool {
+        let until = self.stalled_until.get().into_iter().fold(self.changed_at.get(), Instant::max);
+        let serves = matches!(self.status(), Status::Ready(_));
+        !serves || self.disk_full.get() || self.armed.get() || time::now() < until + AFTERMATH
+    }
+
     /// Notes a breach that is judged on the spot.
     pub(crate) fn breach(&self, check: &'static str, what: impl Into<String>) {
         let what = what.into();
@@ -127,6 +140,7 @@ impl World {
     pub(crate) fn start(&self) {
         timeline::note("the node is started");
         self.starts.set(self.starts.get() + 1);
+        self.changed_at.set(time::now());
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = Status::Starting;
         self.sim.restart(NODE);
     }
