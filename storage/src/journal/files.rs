@@ -6,10 +6,10 @@
 //! 2. Slots are numbered from 0, are never renamed and never removed while the storage is open.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use runtime::disk::{self, File, OpenMode};
+use runtime::disk::{self, AlignedBuf, File, OpenMode};
 use runtime::sync::{Event, Listener};
 
 use crate::config::StorageConfig;
@@ -72,6 +72,13 @@ pub(crate) fn slot_of(name: &str) -> Option<u16> {
     name.strip_suffix(".journal").filter(|digits| digits.len() == 4).and_then(|digits| digits.parse().ok())
 }
 
+/// Makes a file longer, at most by the length of a first file.
+async fn extend(file: &File, from: u64, to: u64) -> std::io::Result<()> {
+    let bytes = usize::try_from(to - from).expect("smaller than memory");
+    file.write_at(from, AlignedBuf::zeroed(bytes)).await?;
+    file.sync_data().await
+}
+
 impl Files {
     /// All files of the directory, which is made when missing, with none of them in use yet.
     pub(crate) async fn open(config: &StorageConfig) -> Result<(Self, Vec<JournalFile>), StorageError> {
@@ -93,11 +100,6 @@ impl Files {
             files.push(JournalFile { slot, bytes, file });
             slots = slots.max(slot + 1);
         }
-        // The newest file may have been left half made by a crash; it holds nothing then, and is made anew.
-        if files.last().is_some_and(|file| file.bytes < FIRST_FILE_BYTES.min(config.journal_file_bytes)) {
-            files.pop();
-            slots -= 1;
-        }
         let state =
             State { free: Vec::new(), full: VecDeque::new(), slots, no_space: false, wanted_bytes: None };
         let this = Self {
@@ -111,6 +113,32 @@ impl Files {
             scarce: Event::new(),
         };
         Ok((this, files))
+    }
+
+    /// Mends files that are shorter than they were made. A crash may have struck while the newest was made, which is made anew
+    /// then. Or the flush of its length failed, and the process that was started next wrote blocks into it all the same: those
+    /// are durable, and the length comes back.
+    pub(crate) async fn mend(
+        &self,
+        all: &mut Vec<JournalFile>,
+        holding_blocks: &BTreeSet<u16>,
+    ) -> Result<(), StorageError> {
+        let least = FIRST_FILE_BYTES.min(self.file_bytes);
+        if all.last().is_some_and(|file| file.bytes < least && !holding_blocks.contains(&file.slot)) {
+            all.pop();
+            self.state.borrow_mut().slots -= 1;
+        }
+        for file in all.iter_mut().filter(|file| file.bytes < least) {
+            let path = file.file.path();
+            match extend(&file.file, file.bytes, least).await.map_err(StorageError::during("extend", path)) {
+                Ok(()) => file.bytes = least,
+                Err(error) if error.is_no_space() => {
+                    tracing::warn!(%error, "the disk is full: a journal file stays short");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Bytes of a standard file.
