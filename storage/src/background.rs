@@ -97,8 +97,9 @@ impl Storage {
         let now_ms = runtime::time::wall_ms();
         for (_, log) in self.logs() {
             log.0.state.borrow_mut().producers.expire(now_ms, shared.config.producer_id_expiration_ms);
-            let _permit = shared.maintenance.acquire(1).await;
             log.0.retain(now_ms).await?;
+            let _permit = shared.maintenance.acquire(1).await;
+            log.0.drop_segments_below_start();
             runtime::task::yield_if_needed().await;
         }
         let unneeded = !shared.doomed.borrow().is_empty();

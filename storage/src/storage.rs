@@ -220,14 +220,14 @@ impl Storage {
     pub async fn close(self) -> Result<(), StorageError> {
         let shared = &self.0.shared;
         shared.refusing.set(true);
-        shared.journal.settle().await?;
         let permit = shared.maintenance.acquire(1).await;
-        let written = self.write_all().await;
-        shared.journal.close().await?;
+        let written = self.write_rest().await;
+        let ended = shared.journal.close().await?;
         shared.closing.set(true);
         shared.failure.wake();
         match written {
-            Ok(()) => self.save(Some(shared.journal.end())).await?,
+            Ok(()) if ended => self.save(Some(shared.journal.end())).await?,
+            Ok(()) => {}
             Err(error) if error.is_no_space() => {
                 tracing::warn!(%error, "closes on a full disk: the journal keeps what the segments lack");
             }
@@ -235,6 +235,16 @@ impl Storage {
         }
         drop(permit);
         shared.files.close().await
+    }
+
+    /// Brings all that the journal was given into segments: each checkpoint frees journal files for what still waits for one.
+    async fn write_rest(&self) -> Result<(), StorageError> {
+        loop {
+            self.checkpoint_held().await?;
+            if self.0.shared.journal.settle().await? && !self.has_unsaved() {
+                return Ok(());
+            }
+        }
     }
 
     /// Writes all that is dirty into segments, flushes them, saves a checkpoint, and lets go what it supersedes.

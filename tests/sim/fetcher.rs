@@ -104,7 +104,9 @@ pub(crate) async fn fetch(
             None
         }
         // A read failed, or the shard is ending.
-        Some(ErrorCode::KafkaStorageError | ErrorCode::NotLeaderOrFollower) => None,
+        Some(ErrorCode::KafkaStorageError | ErrorCode::NotLeaderOrFollower) if world.storage_may_refuse() => {
+            None
+        }
         other => {
             world.breach(checks::FITTING_ANSWERS, format!("a fetch of {place} was told {other:?}"));
             None

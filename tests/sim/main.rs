@@ -48,6 +48,14 @@ fn nothing_is_lost() {
 }
 
 #[test]
+fn seeds_that_found_bugs_pass() {
+    for (seed, bug) in seeds::REGRESSIONS {
+        let outcome = run::run(seed);
+        assert!(outcome.breaches.is_empty(), "{bug}:\n{}", outcome.report());
+    }
+}
+
+#[test]
 fn a_seed_gives_the_same_run_twice() {
     for seed in seeds::wanted().step_by(REPEATED).take(20) {
         let (first, second) = (run::run(seed), run::run(seed));

@@ -11,7 +11,7 @@ use runtime::time;
 
 use crate::checks;
 use crate::dice::Dice;
-use crate::plan::Fault;
+use crate::plan::{DISK_ANSWER_MAX, Fault};
 use crate::timeline::{self, Sometimes};
 use crate::world::{NODE, Status, World};
 
@@ -44,6 +44,7 @@ pub(crate) fn heal(world: &World) {
     world.armed.set(false);
     world.disk().set_capacity(PLENTY);
     world.disk_full.set(false);
+    world.changed_at.set(time::now());
     world.sim.net().heal();
 }
 
@@ -73,7 +74,9 @@ async fn strike(world: &Rc<World>, dice: &Dice, fault: Fault) {
             empty(world);
         }
         Fault::StalledDisk => {
-            world.disk().stall(dice.millis(50..=2500));
+            let duration = dice.millis(50..=2500);
+            world.disk().stall(duration);
+            world.stalled_until.set(Some(time::now() + duration));
         }
         Fault::Resets => world.sim.net().reset(Host::Node(NODE), Host::Clients),
         Fault::Partition => {
@@ -111,6 +114,7 @@ async fn cut_during_start(world: &World, dice: &Dice) {
 async fn stop(world: &World) {
     if let Status::Ready(handle) = world.status() {
         timeline::note("the node is told to stop");
+        world.changed_at.set(time::now());
         handle.stop();
         world.gone(checks::STARTS_AGAIN).await;
     }
@@ -139,6 +143,10 @@ async fn fail(world: &World, dice: &Dice, fault: DiskFault) {
     }
     world.ensure_up().await;
     world.disk().disarm();
+    // What has struck comes to light when the disk answers.
+    let stalled = world.stalled_until.get().map(|until| until.duration_since(time::now()));
+    time::sleep(stalled.unwrap_or_default() + 2 * DISK_ANSWER_MAX).await;
+    world.ensure_up().await;
     world.armed.set(false);
 }
 
@@ -152,6 +160,7 @@ fn fill(world: &World, dice: &Dice) {
 
 fn empty(world: &World) {
     timeline::note("the disk has room again");
+    world.changed_at.set(time::now());
     world.disk().set_capacity(PLENTY);
     world.disk_full.set(false);
 }

@@ -13,6 +13,8 @@ use crate::value::Place;
 
 /// Where the node listens.
 pub(crate) const PORT: u16 = 9092;
+/// The longest time that the disk takes for an answer when it is not stalled.
+pub(crate) const DISK_ANSWER_MAX: Duration = Duration::from_millis(8);
 
 /// A kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -169,7 +171,8 @@ fn sim(dice: &Dice) -> SimConfig {
     let fates = [[40, 30, 25, 5], [0, 100, 0, 0], [100, 0, 0, 0], [10, 10, 70, 10]];
     SimConfig {
         early_timeout_permille: dice.pick(&[0, 0, 20]),
-        disk_latency: Duration::from_micros(20)..=Duration::from_micros(dice.pick(&[200, 800, 8000])),
+        disk_latency: Duration::from_micros(20)
+            ..=dice.pick(&[Duration::from_micros(200), Duration::from_micros(800), DISK_ANSWER_MAX]),
         unsynced_weights: dice.pick(&fates),
         net_spike_permille: dice.pick(&[0, 5, 50]),
         net_give_up: Duration::from_secs(5),

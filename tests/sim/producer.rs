@@ -264,13 +264,13 @@ impl Sender {
             timeline::note(format_args!("producer {} was told {}", self.plan.number, error.name()));
         }
         match error {
-            ErrorCode::KafkaStorageError => {
+            ErrorCode::KafkaStorageError if self.world.storage_may_refuse() => {
                 if self.world.disk_full.get() {
                     timeline::met(Sometimes::FullDiskRejection);
                 }
             }
             // Its shard is ending.
-            ErrorCode::NotLeaderOrFollower => {}
+            ErrorCode::NotLeaderOrFollower if self.world.storage_may_refuse() => {}
             // Behind a batch that was refused.
             ErrorCode::OutOfOrderSequenceNumber if idempotent => {}
             ErrorCode::CorruptMessage if !idempotent => {}

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use broker::server::{NodeEvent, NodeHandle, node};
 use runtime::sim::{NodeId, Sim, SimDisk, SimHandle};
-use runtime::time;
+use runtime::time::{self, Instant};
 
 use crate::checks;
 use crate::history::History;
@@ -26,6 +26,9 @@ const LOOK: Duration = Duration::from_millis(2);
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// The longest time from a failed flush to the end of the process: requests in flight are not waited for.
 const END_LIMIT: Duration = Duration::from_secs(10);
+/// The longest time until the storage has noticed that the disk has room again, or answers again, and until an answer of an
+/// ended process has arrived or was lost.
+const AFTERMATH: Duration = Duration::from_secs(4);
 
 /// What the node said last since it was started.
 #[derive(Clone)]
@@ -53,6 +56,10 @@ pub(crate) struct World {
     pub ended: Cell<bool>,
     /// The disk is full at the moment.
     pub disk_full: Cell<bool>,
+    /// The end of the last stall of the disk.
+    pub stalled_until: Cell<Option<Instant>>,
+    /// When the node was last started or told to stop, or the disk had room again.
+    pub changed_at: Cell<Instant>,
     /// How often the node was started.
     pub starts: Cell<u32>,
     /// Faults that may strike at any operation of the disk.
@@ -87,6 +94,8 @@ impl World {
             ended: Cell::new(false),
             disk_full: Cell::new(false),
             armed: Cell::new(false),
+            stalled_until: Cell::new(None),
+            changed_at: Cell::new(sim.handle().now()),
             starts: Cell::new(1),
             status,
         })
@@ -107,6 +116,13 @@ impl World {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether the storage has reason to refuse something.
+    pub(crate) fn storage_may_refuse(&self) -> bool {
+        let until = self.stalled_until.get().into_iter().fold(self.changed_at.get(), Instant::max);
+        let serves = matches!(self.status(), Status::Ready(_));
+        !serves || self.disk_full.get() || self.armed.get() || time::now() < until + AFTERMATH
+    }
+
     /// Notes a breach that is judged on the spot.
     pub(crate) fn breach(&self, check: &'static str, what: impl Into<String>) {
         let what = what.into();
@@ -124,6 +140,7 @@ impl World {
     pub(crate) fn start(&self) {
         timeline::note("the node is started");
         self.starts.set(self.starts.get() + 1);
+        self.changed_at.set(time::now());
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = Status::Starting;
         self.sim.restart(NODE);
     }

@@ -6,10 +6,10 @@
 //! 2. Slots are numbered from 0, are never renamed and never removed while the storage is open.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use runtime::disk::{self, File, OpenMode};
+use runtime::disk::{self, AlignedBuf, File, OpenMode};
 use runtime::sync::{Event, Listener};
 
 use crate::config::StorageConfig;
@@ -49,6 +49,8 @@ pub(crate) struct Files {
     freed: Event,
     /// A file was taken, so another is to be made ready.
     taken: Event,
+    /// The journal may have stalled.
+    scarce: Event,
 }
 
 struct State {
@@ -56,8 +58,8 @@ struct State {
     full: VecDeque<UsedFile>,
     slots: u16,
     no_space: bool,
-    /// A block waits for a file.
-    awaited: bool,
+    /// The journal waits for a file of so many bytes.
+    wanted_bytes: Option<u64>,
 }
 
 /// Path of a journal file.
@@ -68,6 +70,13 @@ pub(crate) fn path_of(dir: &Path, slot: u16) -> PathBuf {
 /// Slot of a journal file's name.
 pub(crate) fn slot_of(name: &str) -> Option<u16> {
     name.strip_suffix(".journal").filter(|digits| digits.len() == 4).and_then(|digits| digits.parse().ok())
+}
+
+/// Makes a file longer, at most by the length of a first file.
+async fn extend(file: &File, from: u64, to: u64) -> std::io::Result<()> {
+    let bytes = usize::try_from(to - from).expect("smaller than memory");
+    file.write_at(from, AlignedBuf::zeroed(bytes)).await?;
+    file.sync_data().await
 }
 
 impl Files {
@@ -91,12 +100,8 @@ impl Files {
             files.push(JournalFile { slot, bytes, file });
             slots = slots.max(slot + 1);
         }
-        // The newest file may have been left half made by a crash; it holds nothing then, and is made anew.
-        if files.last().is_some_and(|file| file.bytes < FIRST_FILE_BYTES.min(config.journal_file_bytes)) {
-            files.pop();
-            slots -= 1;
-        }
-        let state = State { free: Vec::new(), full: VecDeque::new(), slots, no_space: false, awaited: false };
+        let state =
+            State { free: Vec::new(), full: VecDeque::new(), slots, no_space: false, wanted_bytes: None };
         let this = Self {
             dir,
             file_bytes: config.journal_file_bytes,
@@ -105,8 +110,35 @@ impl Files {
             state: RefCell::new(state),
             freed: Event::new(),
             taken: Event::new(),
+            scarce: Event::new(),
         };
         Ok((this, files))
+    }
+
+    /// Mends files that are shorter than they were made. A crash may have struck while the newest was made, which is made anew
+    /// then. Or the flush of its length failed, and the process that was started next wrote blocks into it all the same: those
+    /// are durable, and the length comes back.
+    pub(crate) async fn mend(
+        &self,
+        all: &mut Vec<JournalFile>,
+        holding_blocks: &BTreeSet<u16>,
+    ) -> Result<(), StorageError> {
+        let least = FIRST_FILE_BYTES.min(self.file_bytes);
+        if all.last().is_some_and(|file| file.bytes < least && !holding_blocks.contains(&file.slot)) {
+            all.pop();
+            self.state.borrow_mut().slots -= 1;
+        }
+        for file in all.iter_mut().filter(|file| file.bytes < least) {
+            let path = file.file.path();
+            match extend(&file.file, file.bytes, least).await.map_err(StorageError::during("extend", path)) {
+                Ok(()) => file.bytes = least,
+                Err(error) if error.is_no_space() => {
+                    tracing::warn!(%error, "the disk is full: a journal file stays short");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Bytes of a standard file.
@@ -139,7 +171,7 @@ impl Files {
     /// Whether a file may be made: the reserve belongs to the segments of what the journal holds already. What was accepted
     /// and waits may have half of it, for deletions may be among it.
     fn has_room(&self, free_bytes: u64) -> bool {
-        let reserve_bytes = self.reserve_bytes >> u32::from(self.state.borrow().awaited);
+        let reserve_bytes = self.reserve_bytes >> u32::from(self.state.borrow().wanted_bytes.is_some());
         free_bytes >= reserve_bytes.saturating_add(self.file_bytes)
     }
 
@@ -153,15 +185,28 @@ impl Files {
         self.state.borrow().no_space
     }
 
-    /// Whether a block waits for a file that the disk has no room for.
-    pub(crate) fn stuck(&self) -> bool {
-        let state = self.state.borrow();
-        state.no_space && state.awaited
-    }
-
     /// Bytes of all free files.
     pub(crate) fn free_bytes(&self) -> u64 {
         self.state.borrow().free.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Whether nothing is written until a checkpoint frees a file.
+    pub(crate) fn stalled(&self) -> bool {
+        let state = self.state.borrow();
+        let waits = |bytes| !state.free.iter().any(|file| file.bytes >= bytes);
+        state.wanted_bytes.is_some_and(waits)
+            && (state.no_space || usize::from(state.slots) >= self.files_max)
+    }
+
+    /// Waits until the journal has [stalled](Files::stalled).
+    pub(crate) async fn wait_stalled(&self) {
+        loop {
+            let listener = self.scarce.listen();
+            if self.stalled() {
+                return;
+            }
+            listener.await;
+        }
     }
 
     /// Puts a file that holds needed blocks behind all others.
@@ -195,10 +240,12 @@ impl Files {
     pub(crate) async fn take(&self, bytes: u64) -> JournalFile {
         loop {
             let listener = self.freed.listen();
-            if let Some(file) = self.try_take(bytes) {
+            let taken = self.try_take(bytes);
+            self.state.borrow_mut().wanted_bytes = taken.is_none().then_some(bytes);
+            if let Some(file) = taken {
                 return file;
             }
-            self.state.borrow_mut().awaited = true;
+            self.scarce.notify_all();
             self.taken.notify_all();
             listener.await;
         }
@@ -209,7 +256,6 @@ impl Files {
         let mut state = self.state.borrow_mut();
         let at = state.free.iter().position(|file| file.bytes >= bytes)?;
         let file = state.free.swap_remove(at);
-        state.awaited = false;
         drop(state);
         self.taken.notify_all();
         Some(file)
@@ -247,6 +293,7 @@ impl Files {
                     Ok(file) => self.push_free(file),
                     Err(error) if error.is_no_space() => {
                         self.state.borrow_mut().no_space = true;
+                        self.scarce.notify_all();
                         self.give_back_half_made().await;
                         let _ = runtime::time::timeout(retry, taken).await;
                         continue;

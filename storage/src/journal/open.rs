@@ -3,6 +3,7 @@
 //!
 //! Invariant: nothing durable is left out silently; damage refuses the start unless the operator asked for `repair`.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -47,12 +48,13 @@ pub(crate) async fn open(
     next_entry: u64,
     failure: Rc<Failure>,
 ) -> Result<Opened, StorageError> {
-    let (files, all) = Files::open(config).await?;
-    let mut order = match closed_at {
-        Some(end) => closed_order(&all, known, end, next_entry),
+    let (files, mut all) = Files::open(config).await?;
+    let (mut order, holding_blocks) = match closed_at {
+        Some(end) => (closed_order(&all, known, end, next_entry), BTreeSet::from([end.0])),
         None => search(&identity, &all, known).await?,
     };
     let given_up = judge(config, &files, &mut order)?;
+    files.mend(&mut all, &holding_blocks).await?;
     let next_entry =
         order.replay.last().or(order.last.as_ref()).map_or(next_entry, |b| b.next_entry().max(next_entry));
     let (file, position, first_block) = place(&files, &all, &order).await?;
@@ -106,12 +108,12 @@ impl Opened {
     }
 }
 
-/// Finds the blocks of all files and orders them.
+/// Finds the blocks of all files and orders them; the slots of the files that hold any.
 async fn search(
     identity: &JournalIdentity,
     all: &[JournalFile],
     known: Known,
-) -> Result<Order, StorageError> {
+) -> Result<(Order, BTreeSet<u16>), StorageError> {
     let mut scan = Scan::default();
     for file in all {
         scan_file(identity, file, &mut scan).await?;
@@ -120,7 +122,8 @@ async fn search(
     if sabotage::is(Sabotage::AcceptStaleBlock) {
         accept_stale(&mut order, &scan.found);
     }
-    Ok(order)
+    let holding_blocks = scan.found.iter().map(|block| block.slot).collect();
+    Ok((order, holding_blocks))
 }
 
 /// The journal as it was closed: nothing in it is needed, and writing goes on where it ended.

@@ -144,15 +144,10 @@ impl Journal {
         (state.file.slot, state.position)
     }
 
-    /// Waits until all entries gathered so far are durable, or cannot be for want of space.
-    pub(crate) async fn settle(&self) -> Result<(), StorageError> {
+    /// Waits until all entries gathered so far are durable; false when the journal has stalled first.
+    pub(crate) async fn settle(&self) -> Result<bool, StorageError> {
         let last = self.state.borrow().next_entry - 1;
-        while let Err(_elapsed) = runtime::time::timeout(LOOK_INTERVAL, self.durable(last)).await {
-            if self.files.stuck() {
-                return Ok(());
-            }
-        }
-        self.durable(last).await
+        self.durable_unless_stalled(last).await
     }
 
     /// First block that must stay so that `entry` and all later ones can be replayed.
@@ -222,16 +217,28 @@ impl Journal {
         }
     }
 
-    /// Takes no further entries, flushes those gathered and waits for that.
-    pub(crate) async fn close(&self) -> Result<(), StorageError> {
+    /// As [`Journal::durable`] for whoever must not wait for a checkpoint: false when the journal has stalled first.
+    pub(crate) async fn durable_unless_stalled(&self, entry: u64) -> Result<bool, StorageError> {
+        let (durable, stalled) = (pin!(self.durable(entry)), pin!(self.files.wait_stalled()));
+        match future::select(durable, stalled).await {
+            Either::Left((durable, _)) => durable.map(|()| true),
+            Either::Right(_) => Ok(false),
+        }
+    }
+
+    /// Takes no further entries, flushes those gathered and waits for that; false when they were given up for want of space.
+    pub(crate) async fn close(&self) -> Result<bool, StorageError> {
         self.state.borrow_mut().closing = true;
         self.wake.notify_all();
         loop {
             let listener = self.flushed.listen();
             self.failure.check()?;
+            if self.state.borrow().stopped {
+                return Ok(true);
+            }
             // On a full disk what waits for a journal file was never acknowledged, and is given up.
-            if self.state.borrow().stopped || self.files.stuck() {
-                return Ok(());
+            if self.files.stalled() {
+                return Ok(false);
             }
             let _ = runtime::time::timeout(LOOK_INTERVAL, listener).await;
         }

@@ -70,7 +70,8 @@ impl LogInner {
         Ok(())
     }
 
-    /// Applies retention once; under the maintenance permit.
+    /// Raises the log start to where retention wants it. Not under the maintenance permit: a stalled journal makes this wait
+    /// for a checkpoint.
     pub(crate) async fn retain(&self, now_ms: i64) -> Result<(), StorageError> {
         let start = {
             let state = self.state.borrow();
@@ -81,11 +82,18 @@ impl LogInner {
         };
         match self.raise_log_start(start).await {
             // Deleted meanwhile.
-            Err(StorageError::UnknownLog(_)) => return Ok(()),
-            other => other?,
+            Err(StorageError::UnknownLog(_)) => Ok(()),
+            other => other,
         }
+    }
+
+    /// Takes the segments below the log start away; under the maintenance permit.
+    pub(crate) fn drop_segments_below_start(&self) {
         let gone = {
             let mut state = self.state.borrow_mut();
+            if state.deleted.is_some() {
+                return;
+            }
             let log_start = state.log_start;
             let count = state.segments.partition_point(|segment| segment.next_offset <= log_start);
             if count == state.segments.len() {
@@ -97,7 +105,6 @@ impl LogInner {
         for segment in &gone {
             self.doom(segment);
         }
-        Ok(())
     }
 
     /// Lets a segment's files go at the next checkpoint.

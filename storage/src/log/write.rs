@@ -4,7 +4,8 @@
 //! Invariants:
 //! 1. Only batches whose journal entry is durable are written.
 //! 2. Runs under the maintenance permit: nothing else changes the log's files or the end of its segments meanwhile.
-//! 3. A failed write leaves the batches dirty and the segment as it was: it is written again at the same place.
+//! 3. It never waits for a journal that has stalled: the checkpoint that would free a file may be what it is part of.
+//! 4. A failed write leaves the batches dirty and the segment as it was: it is written again at the same place.
 
 use std::path::Path;
 
@@ -88,7 +89,10 @@ impl LogInner {
                 return Err(StorageError::corrupt(&path, start, "the segment is shorter than its batches"));
             };
             head.copy_from_slice(&before);
-            self.journal_tail(&segment, start, before).await?;
+            if !self.journal_tail(&segment, start, before).await? {
+                // The block stays as it is.
+                return self.roll().await;
+            }
         }
         let mut at = inside;
         for batch in batches {
@@ -111,17 +115,28 @@ impl LogInner {
     }
 
     /// Puts the last block's durable bytes into the journal before the block is written again: a power cut may spoil all of it.
-    async fn journal_tail(&self, segment: &Segment, position: u64, block: Bytes) -> Result<(), StorageError> {
+    /// False when the journal has stalled.
+    async fn journal_tail(
+        &self,
+        segment: &Segment,
+        position: u64,
+        block: Bytes,
+    ) -> Result<bool, StorageError> {
         let Some(end) = self.state.borrow().protected_tail().filter(|end| *end > position) else {
-            return Ok(());
+            return Ok(true);
         };
+        if self.shared.journal.files.stalled() {
+            return Ok(false);
+        }
         let durable = usize::try_from(end - position).unwrap_or(usize::MAX).min(block.len());
         self.check_exists()?;
         let change = Change::Tail { segment: segment.base_offset, position, bytes: block.slice(..durable) };
         let number = self.shared.journal.append(Entry { id: self.id, change }, None)?;
-        self.shared.journal.durable(number).await?;
+        if !self.shared.journal.durable_unless_stalled(number).await? {
+            return Ok(false);
+        }
         self.state.borrow_mut().protected = None;
-        Ok(())
+        Ok(true)
     }
 
     /// Puts a block's bytes back that [`Change::Tail`] kept.

@@ -1,4 +1,4 @@
-//! Look-ups by time, retention, deletion, votes, truncation, producers, many partitions.
+//! Look-ups by time, retention, deletion, votes, truncation, producers, many partitions, a journal that is full.
 
 use super::rig::{append, append_batch, config, crash, create, id, open, read_all, run};
 use crate::{AppendError, LogConfig, ProducerCheck, StorageConfig, Vote, test_batches};
@@ -118,6 +118,57 @@ fn the_metadata_log_takes_records_on_a_full_disk() {
         let (storage, _) = open(config(&dir)).await.expect("opens");
         assert!(storage.log(id(0)).is_none());
         assert_eq!(storage.log(id(1)).expect("there").log_end_offset(), 1);
+        storage.close().await.expect("closes");
+    });
+}
+
+#[test]
+fn a_checkpoint_does_not_wait_for_the_journal_file_that_it_is_to_free() {
+    run(|dir| async move {
+        let small = StorageConfig { journal_file_bytes: 64 << 10, journal_files_max: 2, ..config(&dir) };
+        let (storage, _) = open(small).await.expect("opens");
+        let log = create(&storage, 0).await;
+        append(&storage, &log, 1, 100).await;
+        // The segment ends inside a block now, which is to be journalled before it is written again.
+        storage.checkpoint().await.expect("written");
+        let shared = storage.0.shared.clone();
+        let held = shared.maintenance.acquire(1).await;
+        let mut last = append(&storage, &log, 1, 4000).await;
+        while !shared.journal.files.stalled() {
+            last = append(&storage, &log, 1, 4000).await;
+            runtime::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        drop(held);
+        let patience = std::time::Duration::from_secs(20);
+        let durable = runtime::time::timeout(patience, log.durable(last.ticket)).await;
+        durable.expect("the checkpoint ends").expect("durable");
+        assert_eq!(read_all(&log, 5000).await.len() as i64, log.log_end_offset());
+        crash(storage).await;
+        let (storage, _) = open(config(&dir)).await.expect("opens");
+        let log = storage.log(id(0)).expect("there");
+        assert!(log.log_end_offset() > last.last_offset);
+        assert_eq!(read_all(&log, 5000).await.len() as i64, log.log_end_offset());
+        storage.close().await.expect("closes");
+    });
+}
+
+#[test]
+fn a_stop_with_more_gathered_than_the_journal_holds_comes_to_its_end() {
+    run(|dir| async move {
+        let small = StorageConfig { journal_file_bytes: 64 << 10, journal_files_max: 2, ..config(&dir) };
+        let (storage, _) = open(small.clone()).await.expect("opens");
+        let log = create(&storage, 0).await;
+        append(&storage, &log, 1, 100).await;
+        storage.checkpoint().await.expect("written");
+        for _ in 0..150 {
+            append(&storage, &log, 1, 4000).await;
+        }
+        let patience = std::time::Duration::from_secs(20);
+        runtime::time::timeout(patience, storage.close()).await.expect("ends").expect("closes");
+        let (storage, report) = open(small).await.expect("opens");
+        assert_eq!(report.entries, 0);
+        let log = storage.log(id(0)).expect("there");
+        assert_eq!((log.log_end_offset(), read_all(&log, 5000).await.len()), (151, 151));
         storage.close().await.expect("closes");
     });
 }

@@ -115,6 +115,26 @@ fn a_torn_last_block_is_cut_off() {
 }
 
 #[test]
+fn a_journal_file_that_lost_its_length_keeps_its_blocks() {
+    run(|dir| async move {
+        let end = killed(&dir).await;
+        let (path, positions) = blocks(&dir);
+        let file = std::fs::File::options().write(true).open(&path).expect("opens");
+        file.set_len(*positions.last().expect("blocks") as u64 + 4096).expect("cut");
+        let (storage, _) = open(config(&dir)).await.expect("opens");
+        assert_eq!(storage.log(id(0)).expect("there").log_end_offset(), end);
+        assert_eq!(file.metadata().expect("there").len(), config(&dir).journal_file_bytes);
+        crash(storage).await;
+        // Of a size that nobody wants any more, it looks as short.
+        let larger = crate::StorageConfig { journal_file_bytes: 2 << 20, ..config(&dir) };
+        let (storage, _) = open(larger).await.expect("opens");
+        let log = storage.log(id(0)).expect("there");
+        assert_eq!((log.log_end_offset(), read_all(&log, 1000).await.len() as i64), (end, end));
+        storage.close().await.expect("closes");
+    });
+}
+
+#[test]
 fn a_corrupt_middle_refuses_the_start_unless_it_is_given_up() {
     run(|dir| async move {
         killed(&dir).await;
