@@ -1,6 +1,7 @@
-//! Checking the segments of a data directory, offline: every batch's CRC, that offsets rise without gaps, that names fit.
+//! Checking a data directory, offline: of the segments every batch's CRC, that offsets rise without gaps, that names fit; of
+//! each shard the checkpoint and the journal.
 //!
-//! Does not own: the journal, whose newest entries may not have reached the segments; the next start replays them.
+//! Does not own: what a start makes of checkpoint and journal (`storage::inspect`), what a shard's part looks like (`shards`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +12,7 @@ use serde::Serialize;
 
 use crate::output::{Report, table};
 use crate::segment_file::Segment;
+use crate::shards::Shard;
 
 /// What a directory holds.
 #[derive(Debug, Default, Serialize)]
@@ -18,7 +20,10 @@ pub(crate) struct Inspection {
     pub(crate) directory: String,
     /// Lines of `meta.properties`.
     pub(crate) identity: BTreeMap<String, String>,
+    pub(crate) shards: Vec<Shard>,
     pub(crate) partitions: Vec<Partition>,
+    /// What a power cut left and the next start mends without loss, one sentence each.
+    pub(crate) harmless: Vec<String>,
     /// What is damaged, one sentence each.
     pub(crate) damage: Vec<String>,
 }
@@ -45,6 +50,7 @@ impl Report for Inspection {
     fn text(&self) -> String {
         let mut parts = vec![self.directory.clone()];
         parts.extend(self.identity.iter().map(|(key, value)| format!("  {key} = {value}")));
+        parts.extend(self.shards.iter().map(Shard::text));
         let offset = |offset: Option<i64>| offset.map_or_else(|| "-".to_owned(), |o| o.to_string());
         let row = |p: &Partition| {
             let counts = [p.segments, p.batches, p.records, p.size_bytes].map(|n| n.to_string());
@@ -59,14 +65,15 @@ impl Report for Inspection {
                 p.directory, p.missing_offsets
             ));
         }
+        parts.extend(self.harmless.iter().map(|what| format!("note: {what}")));
         parts.push(match self.damage.len() {
             0 => "no damage: every batch is whole, and offsets rise".to_owned(),
             count => format!("{count} damaged places"),
         });
-        parts.push(
-            "What is in the journal alone is not counted; the next start moves it to the segments."
-                .to_owned(),
-        );
+        if self.shards.iter().any(Shard::replays) {
+            parts
+                .push("What is in the journal alone is not counted; the next start puts it back.".to_owned());
+        }
         parts.join("\n")
     }
 }
@@ -75,15 +82,45 @@ impl Report for Inspection {
 pub(crate) fn inspect(directory: &Path) -> io::Result<Inspection> {
     let mut inspection = Inspection { directory: directory.display().to_string(), ..Inspection::default() };
     inspection.identity = properties(&directory.join("meta.properties"))?;
+    let mut shards = Vec::new();
+    find_shards(directory, &mut shards)?;
+    for path in shards {
+        let name = name_below(directory, &path);
+        let (shard, findings) = Shard::inspect(&path, name)?;
+        inspection.shards.push(shard);
+        for finding in findings {
+            let what =
+                format!("{}: at position {}: {}", finding.path.display(), finding.position, finding.what);
+            if finding.damage { &mut inspection.damage } else { &mut inspection.harmless }.push(what);
+        }
+    }
     let mut partitions = Vec::new();
     find_partitions(directory, &mut partitions)?;
     for path in partitions {
-        let name = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
-        let name = if name.is_empty() { ".".to_owned() } else { name };
+        let name = name_below(directory, &path);
         let partition = inspect_partition(&path, name, &mut inspection.damage)?;
         inspection.partitions.push(partition);
     }
     Ok(inspection)
+}
+
+/// A directory as it is named below the inspected one.
+fn name_below(directory: &Path, path: &Path) -> String {
+    let name = path.strip_prefix(directory).unwrap_or(path).display().to_string();
+    if name.is_empty() { ".".to_owned() } else { name }
+}
+
+/// The directory itself, or those in it, as far as they are shards'; sorted.
+fn find_shards(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    if storage::inspect::is_shard(directory) {
+        found.push(directory.to_owned());
+        return Ok(());
+    }
+    let entries = fs::read_dir(directory)?.map(|entry| entry.map(|e| e.path()));
+    let entries = entries.collect::<io::Result<Vec<_>>>()?;
+    found.extend(entries.into_iter().filter(|path| storage::inspect::is_shard(path)));
+    found.sort();
+    Ok(())
 }
 
 /// `key=value` or `key: value` lines of a file that may not be there.

@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod segment_file;
 mod settings;
+mod shards;
 mod startup;
 mod topics;
 

@@ -5,12 +5,14 @@ use crate::world::*;
 use protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
+use protocol::messages::delete_topics_request::DeleteTopicState;
 use protocol::messages::describe_configs_request::DescribeConfigsResource;
 use protocol::messages::describe_topic_partitions_request::{Cursor, TopicRequest};
 use protocol::messages::offset_for_leader_epoch_request::{OffsetForLeaderPartition, OffsetForLeaderTopic};
 use protocol::messages::{
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DescribeClusterRequest,
-    DescribeConfigsRequest, DescribeTopicPartitionsRequest, MetadataRequest, OffsetForLeaderEpochRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeClusterRequest, DescribeConfigsRequest, DescribeTopicPartitionsRequest, MetadataRequest,
+    OffsetForLeaderEpochRequest,
 };
 use protocol::{ErrorCode, Str};
 use runtime::sim::SimConfig;
@@ -231,5 +233,30 @@ fn a_topic_may_ask_for_acknowledgement_from_memory() {
                 started.elapsed()
             );
         }
+    });
+}
+
+#[test]
+fn a_full_disk_makes_no_topics_and_deletes_them() {
+    let world = World::new(49);
+    let address = world.address();
+    let mut client = world.run(async move {
+        let mut client = Client::connect(address).await;
+        assert_eq!(create(&mut client, topic("t", &[]), false).await, ErrorCode::None);
+        client
+    });
+    let disk = world.sim.disk(NODE);
+    disk.set_capacity(disk.used_bytes());
+    world.run(async move {
+        while create(&mut client, topic("more", &[]), false).await != ErrorCode::KafkaStorageError {
+            let named = DeleteTopicState { name: Some("more".into()), ..DeleteTopicState::default() };
+            let request = DeleteTopicsRequest { topics: vec![named], timeout_ms: 1000, ..Default::default() };
+            client.call(6, &request).await.expect("answered");
+            runtime::time::sleep(Duration::from_millis(100)).await;
+        }
+        let named = DeleteTopicState { name: Some("t".into()), ..DeleteTopicState::default() };
+        let request = DeleteTopicsRequest { topics: vec![named], timeout_ms: 1000, ..Default::default() };
+        let response = client.call(6, &request).await.expect("answered");
+        assert_eq!(response.responses[0].error_code, 0);
     });
 }

@@ -20,13 +20,14 @@ const SHOWN_CHARS: usize = 60;
 /// What to look at.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogCommand {
-    /// Check every batch of a data directory, and say what is in it
+    /// Check every batch, checkpoint and journal of a data directory, and say what is in it
     #[command(after_long_help = "\
 Examples:
   millrace log inspect /var/lib/millrace
   millrace log inspect data/shard-0/partitions/orders-0 --format json
 
-Stop the node first: what it writes meanwhile may look like damage. Nothing is changed. Ends with 7 when there is damage.")]
+Stop the node first: what it writes meanwhile may look like damage. Nothing is changed. Ends with 7 when there is damage;
+a last write that a power cut tore is none: it was acknowledged to nobody, and the next start cuts it off.")]
     Inspect {
         /// A data directory, a shard's, or a partition's
         directory: PathBuf,
@@ -77,7 +78,7 @@ fn inspect(directory: &Path, format: Format) -> Result<(), Failure> {
         |what: String| Failure::new(Exit::Refused, what, "name a data directory that can be read");
     let found = inspection::inspect(directory)
         .map_err(|error| unreadable(format!("{} cannot be read: {error}", directory.display())))?;
-    if found.partitions.is_empty() && found.identity.is_empty() {
+    if found.partitions.is_empty() && found.shards.is_empty() && found.identity.is_empty() {
         return Err(unreadable(format!("{} holds no data of Millrace", directory.display())));
     }
     print(format, &found);

@@ -47,6 +47,39 @@ fn what_a_stopped_node_leaves_is_inspected() {
 }
 
 #[test]
+fn what_a_killed_node_leaves_is_inspected() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::start(dir.path(), &[]);
+    for topic in ["a", "b", "c"] {
+        assert_eq!(node.admin(&["topic", "create", topic]).code, Some(0));
+    }
+    drop(node);
+    let path = dir.path().to_str().unwrap();
+    let inspect = || millrace(&["log", "inspect", path, "--format", "json"]);
+    let ended = inspect();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let shard = &ended.json()["shards"][0];
+    assert_eq!(shard["directory"], "shard-0");
+    assert!(shard["journal"][0]["replayed_entries"].as_u64().unwrap() >= 4, "{shard}");
+
+    let journal = dir.path().join("shard-0/journal/0000.journal");
+    let whole = fs::read(&journal).unwrap();
+    let boundaries = (0..whole.len()).step_by(4096);
+    let blocks: Vec<usize> = boundaries.filter(|at| whole[*at..].starts_with(b"MJBK")).collect();
+    for (block, code, list) in
+        [(blocks[blocks.len() - 1], Some(0), "harmless"), (blocks[blocks.len() / 2], Some(7), "damage")]
+    {
+        let mut bytes = whole.clone();
+        bytes[block + 40] ^= 1;
+        fs::write(&journal, bytes).unwrap();
+        let ended = inspect();
+        assert_eq!(ended.code, code, "{ended:?}");
+        let found = ended.json()[list][0].as_str().unwrap().to_owned();
+        assert!(found.contains(&format!("0000.journal: at position {block}: ")), "{found}");
+    }
+}
+
+#[test]
 fn everything_that_does_not_serve_is_told_at_once() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
