@@ -233,7 +233,7 @@ async fn place(
             first_block = first.map_or(first_block, |first| first.min(first_block));
             continue;
         }
-        match (first, blocks().last()) {
+        match (first, blocks().next_back()) {
             (Some(first_block), Some(last)) => used.push(UsedFile {
                 file: file.clone(),
                 first_block,
