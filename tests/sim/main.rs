@@ -36,6 +36,7 @@ mod world;
 const REPEATED: usize = 50;
 
 #[test]
+#[expect(clippy::print_stdout, reason = "whoever runs many seeds wants to know what they met")]
 fn nothing_is_lost() {
     let wanted = seeds::wanted();
     let total = seeds::run_all(wanted.clone());

@@ -378,7 +378,7 @@ fn run_seed(seed: u64) -> (u64, u64) {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the harness shows it when an assertion inside the simulation fails")]
+#[expect(clippy::print_stdout, reason = "a seed that fails by a panic must be known")]
 fn nothing_acknowledged_is_lost() {
     let seeds = std::env::var("STORAGE_SEEDS").ok().and_then(|range| {
         let (from, to) = range.split_once("..")?;
