@@ -308,7 +308,7 @@ impl Storage {
     pub(crate) async fn save(&self, closed_at: Option<(u16, u64)>) -> Result<(), StorageError> {
         let shared = &self.0.shared;
         let doomed = shared.doomed.take();
-        let mut checkpoint = self.table();
+        let (mut checkpoint, first_needed) = self.table();
         // What must be replayed must be searched for.
         checkpoint.closed_at = closed_at.filter(|_| checkpoint.replay_from_block > checkpoint.durable_block);
         if let Err(error) = checkpoint::save(&shared.config.dir, &checkpoint).await {
@@ -316,7 +316,8 @@ impl Storage {
             return Err(error);
         }
         self.0.generation.set(checkpoint.generation);
-        self.0.saved_entry.set(checkpoint.next_entry - 1);
+        // Not what became durable after the segments were written.
+        self.0.saved_entry.set(first_needed - 1);
         self.0.saved_at.set(runtime::time::now());
         for (_, log) in self.logs() {
             log.0.state.borrow_mut().saved();
@@ -346,8 +347,8 @@ impl Storage {
         Ok(())
     }
 
-    /// The checkpoint as of now. No await: all logs are seen at one moment.
-    fn table(&self) -> Checkpoint {
+    /// The checkpoint as of now, and the first entry that it needs of the journal. No await: all logs are seen at one moment.
+    fn table(&self) -> (Checkpoint, u64) {
         let shared = &self.0.shared;
         let journal = &shared.journal;
         let durable_entry = journal.durable_entry();
@@ -358,7 +359,7 @@ impl Storage {
         let needed = logs.iter().filter_map(|log| log.state.borrow().first_needed_entry());
         let first_needed = needed.min().unwrap_or(durable_entry + 1);
         let identity = journal.identity();
-        Checkpoint {
+        let checkpoint = Checkpoint {
             shard: identity.shard,
             journal_id: identity.journal_id,
             generation: self.0.generation.get() + 1,
@@ -367,7 +368,8 @@ impl Storage {
             next_entry: durable_entry + 1,
             closed_at: None,
             logs: logs.into_iter().map(|log| log.to_checkpoint(durable_entry)).collect(),
-        }
+        };
+        (checkpoint, first_needed)
     }
 }
 
