@@ -14,7 +14,7 @@ use crate::timeline::{SOMETIMES, Sometimes};
 
 /// How many seeds run when nothing is said.
 const SEEDS: u64 = 1000;
-/// Lines of a story that are printed at most, from its end.
+/// Lines of a story that are printed at most, from its beginning and from its end.
 const STORY_LINES_MAX: usize = 300;
 /// Breaches of one check that are printed at most.
 const BREACHES_MAX: usize = 5;
@@ -99,12 +99,14 @@ impl Outcome {
     /// Everything that one needs to look into a failure.
     pub(crate) fn report(&self) -> String {
         let mut text = format!("seed {}:\n", self.seed);
-        let left_out = self.story.len().saturating_sub(STORY_LINES_MAX);
-        if left_out > 0 {
-            let _ = writeln!(text, "  ({left_out} lines before this)");
-        }
-        for line in self.story.iter().skip(left_out) {
-            let _ = writeln!(text, "  {line}");
+        let left_out = self.story.len().saturating_sub(2 * STORY_LINES_MAX);
+        for (at, line) in self.story.iter().enumerate() {
+            if left_out > 0 && at == STORY_LINES_MAX {
+                let _ = writeln!(text, "  ({left_out} lines are left out)");
+            }
+            if !(STORY_LINES_MAX..STORY_LINES_MAX + left_out).contains(&at) {
+                let _ = writeln!(text, "  {line}");
+            }
         }
         for check in self.fired() {
             let all: Vec<_> = self.breaches.iter().filter(|breach| breach.check == check).collect();
