@@ -20,7 +20,7 @@ const STORY_LINES_MAX: usize = 300;
 const BREACHES_MAX: usize = 5;
 
 /// Seeds that found bugs, and which.
-pub(crate) const REGRESSIONS: [(u64, &str); 4] = [
+pub(crate) const REGRESSIONS: [(u64, &str); 5] = [
     (14, "after a full disk, a checkpoint waited for the journal and the journal for the checkpoint"),
     (164, "so did a stop"),
     (5949, "a stop waited for a journal file that nobody was left to free"),
@@ -28,6 +28,7 @@ pub(crate) const REGRESSIONS: [(u64, &str); 4] = [
         9419,
         "a journal file whose length was lost after a failed flush was taken for half made, blocks and all",
     ),
+    (21426, "a start cut short had put an outdated tail into a durable block"),
 ];
 
 /// The seeds that the environment asks for.
