@@ -219,7 +219,11 @@ impl LogState {
             self.dirty_bytes -= batch.bytes.len() as u64;
         }
         self.clean += batches.len();
-        let base_offset = segment.base_offset;
+    }
+
+    /// The last segment is about to be written. Noted before: a write that fails may have changed its last block, and a
+    /// checkpoint that calls the block durable must not leave that to a power cut.
+    pub(crate) fn begin_write(&mut self, base_offset: i64) {
         if self.unflushed.segments.last() != Some(&base_offset) {
             self.unflushed.segments.push(base_offset);
         }

@@ -99,6 +99,7 @@ impl LogInner {
             buf[at..at + batch.bytes.len()].copy_from_slice(&batch.bytes);
             at += batch.bytes.len();
         }
+        self.state.borrow_mut().begin_write(segment.base_offset);
         file.write_at(start, buf).await.map_err(io("write"))?;
         if self.state.borrow().deleted.is_some() {
             // Deleted meanwhile: its batches left the cache already.
@@ -140,13 +141,15 @@ impl LogInner {
     }
 
     /// Puts a block's bytes back that [`Change::Tail`] kept.
+    /// One that ends elsewhere than the checkpointed segment belongs to another
+    /// checkpoint: writing the block for it would risk durable bytes that it does not have.
     pub(crate) async fn restore_tail(
         &self,
         base_offset: i64,
         position: u64,
         bytes: &[u8],
     ) -> Result<(), StorageError> {
-        if self.segment(base_offset).is_none_or(|segment| segment.bytes < position + bytes.len() as u64) {
+        if self.segment(base_offset).is_none_or(|segment| segment.bytes != position + bytes.len() as u64) {
             return Ok(());
         }
         let path = Kind::Log.path(&self.dir, base_offset);
