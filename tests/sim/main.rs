@@ -24,6 +24,7 @@ mod fetcher;
 mod history;
 mod nemesis;
 mod plan;
+#[cfg(debug_assertions)]
 mod planted;
 mod producer;
 mod run;
