@@ -35,10 +35,11 @@ enum Inner {
 }
 
 impl File {
-    /// Opens `path`. Its directory entry, if new, is durable only after [`super::sync_dir`] of the parent.
+    /// Opens `path`. Its directory entry, if new, is durable only after [`super::sync_dir`] of the parent. A file is open for
+    /// writing once at a time: this waits, for a minute at most, until the last write of a killed process has ended.
     ///
     /// # Errors
-    /// What the file system says, `EINVAL` where it has no direct I/O.
+    /// What the file system says, `EINVAL` where it has no direct I/O, `ResourceBusy` when it stays open for writing elsewhere.
     pub async fn open(path: &Path, mode: OpenMode) -> io::Result<File> {
         Self::open_with(path, mode, false).await
     }

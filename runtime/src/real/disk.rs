@@ -12,10 +12,11 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use glommio::GlommioError;
 use glommio::io::{DmaFile, OpenOptions};
+use glommio::timer::Timer;
 use rustix::fs::{FlockOperation, flock, fstat, statvfs};
 use rustix::io::Errno;
 
-use super::{RealShard, io_buffer};
+use super::{RealShard, clock, io_buffer};
 use crate::disk::{AlignedBuf, BLOCK_BYTES, DirEntry, LockError, OpenMode};
 
 /// Opens of files that may run at once in a shard.
@@ -27,6 +28,8 @@ const PROBE_NAME: &str = ".poll-probe";
 const LOCK_NAME: &str = ".lock";
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// A device may hold a write for long, and may not be told to forget it.
+const FORMER_WRITER_PATIENCE: Duration = Duration::from_secs(60);
 
 /// An open direct file.
 pub(crate) struct RealFile {
@@ -51,7 +54,26 @@ impl RealFile {
             options.custom_flags(libc::O_DSYNC);
         }
         let dma = options.dma_open(path).await.map_err(plain)?;
-        Ok(Self { dma, path: path.to_owned() })
+        let file = Self { dma, path: path.to_owned() };
+        if mode != OpenMode::Read {
+            file.wait_for_former_writer().await?;
+        }
+        Ok(file)
+    }
+
+    /// Locks the file once nobody else writes it. What a killed process had asked of io_uring may reach the device after the
+    /// process is gone, over what its successor wrote there; its lock goes with the last such request, which holds the file.
+    async fn wait_for_former_writer(&self) -> io::Result<()> {
+        let begin = clock::now();
+        loop {
+            match flock(io_buffer::borrow_fd(&self.dma), FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if begin.elapsed() < FORMER_WRITER_PATIENCE => {
+                    Timer::new(LOCK_PAUSE).await;
+                }
+                Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::ResourceBusy.into()),
+                other => return Ok(other?),
+            }
+        }
     }
 
     /// Writes `buf` at `position`.
