@@ -72,6 +72,11 @@ pub(crate) fn slot_of(name: &str) -> Option<u16> {
     name.strip_suffix(".journal").filter(|digits| digits.len() == 4).and_then(|digits| digits.parse().ok())
 }
 
+/// Opens a journal file such that each write is durable when it returns: one request for what would be two, write and flush.
+async fn open_durable(path: &Path) -> Result<File, StorageError> {
+    File::open_dsync(path, OpenMode::Write).await.map_err(StorageError::during("open", path))
+}
+
 /// Makes a file longer, at most by the length of a first file.
 async fn extend(file: &File, from: u64, to: u64) -> std::io::Result<()> {
     let bytes = usize::try_from(to - from).expect("smaller than memory");
@@ -94,8 +99,7 @@ impl Files {
         for entry in listing {
             let Some(slot) = slot_of(&entry.name) else { continue };
             let path = path_of(&dir, slot);
-            let file =
-                File::open(&path, OpenMode::Write).await.map_err(StorageError::during("open", &path))?;
+            let file = open_durable(&path).await?;
             let bytes = entry.len / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
             files.push(JournalFile { slot, bytes, file });
             slots = slots.max(slot + 1);
@@ -279,6 +283,8 @@ impl Files {
         let file =
             File::open(&path, OpenMode::Create).await.map_err(StorageError::during("create", &path))?;
         file.allocate_zeroed(bytes).await.map_err(StorageError::during("allocate", &path))?;
+        file.close().await.map_err(StorageError::during("close", &path))?;
+        let file = open_durable(&path).await?;
         disk::sync_dir(&self.dir).await.map_err(StorageError::during("flush", &self.dir))?;
         self.state.borrow_mut().slots = slot + 1;
         Ok(JournalFile { slot, bytes, file })

@@ -1,4 +1,4 @@
-//! Group commit: entries gather while the block before is being flushed; one direct write and one flush make them durable.
+//! Group commit: entries gather while the block before is being flushed; one direct write that flushes makes them durable.
 //! Owns: numbering of entries and blocks, the file being written, who waits for durability.
 //! Does not own: what entries mean (`log`), which files are free (`files`).
 //!
@@ -327,7 +327,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes one block at the present position and flushes it.
+    /// Writes one block at the present position, durably.
     async fn write_block(
         &self,
         entries: Vec<Entry>,
@@ -337,9 +337,9 @@ impl Journal {
         let mut buf = AlignedBuf::zeroed(block::block_bytes_for(header.payload_bytes as usize));
         block::encode(&self.identity, &header, &entries, &mut buf);
         drop(entries);
-        let io = |action| StorageError::during(action, file.file.path());
-        file.file.write_at(header.position, buf).await.map_err(io("write"))?;
-        file.file.sync_data().await.map_err(io("flush"))?;
+        // Opened with `O_DSYNC`: one request that writes and flushes.
+        let written = file.file.write_at(header.position, buf).await;
+        written.map_err(StorageError::during("write and flush", file.file.path()))?;
         Ok(header)
     }
 
