@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The figures of docs/performance.md: Millrace and Apache Kafka on one machine and one file system, in turns, several
 # rounds. Writes every result as a JSON line to OUT/raw.jsonl and prints the table of ratios (medians over the rounds).
-usage="usage: bench/figures.sh [-o OUT] [-d DATA] [-r ROUNDS] [-t SECONDS] [-w SECONDS] [-n SHARDS] [-m MEMORY] [-s STEPS]
+usage="usage: bench/figures.sh [-o OUT] [-d DATA] [-r ROUNDS] [-t SECONDS] [-w SECONDS] [-n SHARDS] [-c CONFIG] [-m MEMORY] [-s STEPS]
        bench/figures.sh -T OUT     print the table of an earlier run again
   -o  folder of the results            (target/figures/TIME)
   -d  folder of both brokers' data     (OUT/data); it names the device that is measured, and is wiped
@@ -9,16 +9,17 @@ usage="usage: bench/figures.sh [-o OUT] [-d DATA] [-r ROUNDS] [-t SECONDS] [-w S
   -t  measured seconds of each load    (30)
   -w  warm-up seconds of each load     (10)
   -n  shards of Millrace               (1)
+  -c  configuration of Millrace        (none: its defaults)
   -m  memory of Millrace               (1GiB, the heap that Kafka's own scripts set)
   -s  what to measure                  (flush,millrace,kafka)
 Environment: MILLRACE_BIN (target/release/millrace), MILLRACE_KAFKA_PEER (../shared/peers/kafka). Needs jq, and Java for Kafka."
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-out='' data='' rounds=3 seconds=30 warmup=10 shards=1 memory=1GiB steps=flush,millrace,kafka table_of=''
-while getopts o:d:r:t:w:n:m:s:T:h option; do
+out='' data='' rounds=3 seconds=30 warmup=10 shards=1 memory=1GiB steps=flush,millrace,kafka table_of='' config=()
+while getopts o:d:r:t:w:n:c:m:s:T:h option; do
   case $option in
     o) out=$OPTARG ;; d) data=$OPTARG ;; r) rounds=$OPTARG ;; t) seconds=$OPTARG ;; w) warmup=$OPTARG ;;
-    n) shards=$OPTARG ;; m) memory=$OPTARG ;; s) steps=$OPTARG ;; T) table_of=$OPTARG ;;
+    n) shards=$OPTARG ;; c) config=(--config "$OPTARG") ;; m) memory=$OPTARG ;; s) steps=$OPTARG ;; T) table_of=$OPTARG ;;
     h) echo "$usage"; exit ;; *) echo "$usage" >&2; exit 2 ;;
   esac
 done
@@ -42,7 +43,7 @@ bench() { "$millrace" bench --format json "$@" --bootstrap "$address" || [ $? -e
 load() {
   local figure=$1 broker=$2 pid=$3; shift 3
   say "round $round: $broker: $figure"
-  bench produce --topic "$figure-$broker-$round" --acks all --record-size 1024 --warmup "$warmup" --duration "$seconds" \
+  bench produce --topic "$figure-$broker-$round" --spin --acks all --record-size 1024 --warmup "$warmup" --duration "$seconds" \
     --broker-pid "$pid" "$@" | record "$figure" "$broker"
 }
 
@@ -64,19 +65,25 @@ loads() {
   load cpu "$1" "$2" --partitions 16 --rate 20000 --linger-ms 5 --batch-bytes 65536
 }
 
-measure_flush() {
-  say "round $round: bare write and flush"
-  mkdir -p "$data"
-  # The same bytes as one request of the load: a record of 1 KiB takes one block.
-  cargo run --quiet --release --manifest-path "$root/Cargo.toml" -p millrace-runtime --example flush_latency -- "$data" 4096 |
+# flush FIGURE PAUSE_US: a bare write and flush of as many bytes as one request of the load takes: a record of 1 KiB is one block.
+flush() {
+  cargo run --quiet --release --manifest-path "$root/Cargo.toml" -p millrace-runtime --example flush_latency -- "$data" 4096 2000 "$2" |
     awk '/^pwrite/ { for (i = 1; i < NF; i++) { if ($i == "p50") p50 = $(i + 1); if ($i == "p99") p99 = $(i + 1) } }
          /^VOID/ { void = 1 }
          END { printf "{\"p50_us\": %d, \"p99_us\": %d, \"valid\": %s, \"invalid_reasons\": [\"the processors were not free\"]}\n",
-               p50, p99, void ? "false" : "true" }' | record flush device
+               p50, p99, void ? "false" : "true" }' | record "$1" device
+}
+
+measure_flush() {
+  say "round $round: bare write and flush"
+  mkdir -p "$data"
+  flush flush 0
+  # At the pace of the load: processors fall asleep between two writes.
+  flush flush-paced 1000
 }
 
 start_millrace() {
-  "$millrace" serve --data-dir "$data/millrace" --listener "PLAINTEXT://$address" --shards "$shards" \
+  "$millrace" serve "${config[@]}" --data-dir "$data/millrace" --listener "PLAINTEXT://$address" --shards "$shards" \
     --memory "$memory" --http off > "$out/millrace.log" 2>&1 &
   broker=$!
 }
@@ -137,6 +144,7 @@ table() {
           then "yes" else "NO" end)] | @tsv;
     (["figure", "a", "b", "a/b", "goal", "met"] | @tsv),
     row("acks=all p50 us, 1 000/s: millrace / bare flush"; p("1p"; "millrace"; "p50"); of("flush"; "device"; .p50_us); "<="; 2),
+    row("the same / bare flush, 1 000/s"; p("1p"; "millrace"; "p50"); of("flush-paced"; "device"; .p50_us); "<="; 2),
     row("p99 us, 1 000/s: 1 024 partitions / 1"; p("1024p"; "millrace"; "p99"); p("1p"; "millrace"; "p99"); "<="; 2),
     row("p99 us, 10 000/s on 16: kafka flushed / millrace"; p("16p-10k"; "kafka-flush"; "p99"); p("16p-10k"; "millrace"; "p99"); ">="; 10),
     row("p99 us, 10 000/s on 16: kafka unflushed / millrace"; p("16p-10k"; "kafka"; "p99"); p("16p-10k"; "millrace"; "p99"); ">="; 1),

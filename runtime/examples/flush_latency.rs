@@ -1,10 +1,13 @@
 //! Measures what one durable write costs on a directory: plain system calls against this crate's files.
 //!
-//! `cargo run --release --example flush_latency -- DIR [WRITE_BYTES] [WRITES]` prints the minimum, p50 and p99 in
+//! `cargo run --release --example flush_latency -- DIR [WRITE_BYTES] [WRITES] [PAUSE_US]` prints the minimum, p50 and p99 in
 //! microseconds of writes made one after another over the same preallocated, zero-filled 64 MiB:
 //! 1. `pwrite` with `O_DIRECT` and `fdatasync`, plain system calls on a thread;
 //! 2. `File::write_at` and `File::sync_data`;
 //! 3. `File::write_at` on a file opened with `O_DSYNC`.
+//!
+//! A pause between the writes shows what they cost where load comes at a rate: processors fall asleep in it, and waking them is
+//! part of what a write takes.
 //!
 //! The three take turns in short rounds, so that a change of the machine's load meets all of them. That is not enough where
 //! others want the processor: a thread that sleeps in `fdatasync` may wait a scheduler's tick (4 ms) to run again, while an
@@ -35,7 +38,10 @@ fn main() -> io::Result<()> {
     let dir = PathBuf::from(arguments.next().unwrap_or_else(|| ".".to_owned()));
     let write_bytes = number(arguments.next(), 4096).next_multiple_of(BLOCK_BYTES);
     let writes_per_round = number(arguments.next(), 2000).div_ceil(ROUNDS);
-    println!("{write_bytes} bytes a write, {} writes, on {}", writes_per_round * ROUNDS, dir.display());
+    let pause = Duration::from_micros(number(arguments.next(), 0) as u64);
+    let writes = writes_per_round * ROUNDS;
+    println!("{write_bytes} bytes a write, {writes} writes {pause:?} apart, on {}", dir.display());
+    let load = Load { write_bytes, writes: writes_per_round, pause };
 
     let path = dir.join("flush_latency.data");
     let prepared = path.clone();
@@ -48,9 +54,9 @@ fn main() -> io::Result<()> {
     let mut synced = Taken::default();
     let mut dsync = Taken::default();
     for _ in 0..ROUNDS {
-        plain.measure(|| by_system_calls(&path, write_bytes, writes_per_round))?;
-        synced.measure(|| by_runtime(&path, write_bytes, writes_per_round, false))?;
-        dsync.measure(|| by_runtime(&path, write_bytes, writes_per_round, true))?;
+        plain.measure(|| by_system_calls(&path, load))?;
+        synced.measure(|| by_runtime(&path, load, false))?;
+        dsync.measure(|| by_runtime(&path, load, true))?;
     }
     let void = [
         plain.report("pwrite O_DIRECT + fdatasync"),
@@ -65,6 +71,14 @@ fn main() -> io::Result<()> {
 
 fn number(argument: Option<String>, default: usize) -> usize {
     argument.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// One round.
+#[derive(Clone, Copy)]
+struct Load {
+    write_bytes: usize,
+    writes: usize,
+    pause: Duration,
 }
 
 /// What one kind of write took, and how long its thread was kept from running.
@@ -117,7 +131,8 @@ fn position(index: usize, write_bytes: usize) -> u64 {
     index as u64 % slots * write_bytes as u64
 }
 
-fn by_system_calls(path: &Path, write_bytes: usize, writes: usize) -> io::Result<Vec<Duration>> {
+fn by_system_calls(path: &Path, load: Load) -> io::Result<Vec<Duration>> {
+    let Load { write_bytes, writes, pause } = load;
     let file = OpenOptions::new().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path)?;
     let mut buf = AlignedBuf::zeroed(write_bytes);
     buf.fill(0x5A);
@@ -127,11 +142,13 @@ fn by_system_calls(path: &Path, write_bytes: usize, writes: usize) -> io::Result
         file.write_all_at(&buf, position(index, write_bytes))?;
         file.sync_data()?;
         taken.push(start.elapsed());
+        std::thread::sleep(pause);
     }
     Ok(taken.split_off(WARM_UP))
 }
 
-fn by_runtime(path: &Path, write_bytes: usize, writes: usize, dsync: bool) -> io::Result<Vec<Duration>> {
+fn by_runtime(path: &Path, load: Load, dsync: bool) -> io::Result<Vec<Duration>> {
+    let Load { write_bytes, writes, pause } = load;
     let path = path.to_owned();
     block_on_one(async move {
         let file = if dsync {
@@ -149,6 +166,9 @@ fn by_runtime(path: &Path, write_bytes: usize, writes: usize, dsync: bool) -> io
                 file.sync_data().await?;
             }
             taken.push(start.elapsed());
+            if !pause.is_zero() {
+                runtime::time::sleep(pause).await;
+            }
         }
         file.close().await?;
         Ok(taken.split_off(WARM_UP))

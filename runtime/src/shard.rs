@@ -62,7 +62,8 @@ pub struct ShardsConfig {
     pub cpus: Option<Vec<usize>>,
     /// Prefix of the threads' names.
     pub name: String,
-    /// How long an idle shard spins before it sleeps. `None`, the default, is right unless the cores are its own.
+    /// How long an idle shard spins before it sleeps. `None`, the default, is right unless the cores are its own. Only shards
+    /// with a CPU of their own spin.
     pub spin_before_park: Option<Duration>,
 }
 
@@ -70,6 +71,15 @@ impl Default for ShardsConfig {
     fn default() -> Self {
         Self { count: 1, cpus: None, name: "shard".to_owned(), spin_before_park: None }
     }
+}
+
+/// The CPUs that this process may use, in rising order.
+///
+/// # Errors
+/// What the system says.
+pub fn usable_cpus() -> std::io::Result<Vec<usize>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
 /// Why the shards did not start.

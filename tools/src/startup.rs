@@ -34,7 +34,7 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(mut config: NodeConfig) -> Result<Prepared, Failure> {
     let mut problems = Vec::new();
     if config.shards == 0 {
-        config.shards = cpus_of(&config);
+        one_shard_for_each_cpu(&mut config);
     }
     check_memory(&config, &mut problems);
     config.listeners = config.listeners.iter().map(|listener| free_port(listener, &mut problems)).collect();
@@ -51,11 +51,11 @@ pub(crate) fn prepare(mut config: NodeConfig) -> Result<Prepared, Failure> {
     }
 }
 
-/// One shard for each CPU that the process may use, or that the configuration names.
-fn cpus_of(config: &NodeConfig) -> u16 {
-    let usable = || std::thread::available_parallelism().map_or(1, usize::from);
-    let cpus = config.cpus.as_ref().map_or_else(usable, Vec::len);
-    u16::try_from(cpus).unwrap_or(u16::MAX).max(1)
+/// One shard, pinned, for each CPU that the configuration names, or that the process may use.
+fn one_shard_for_each_cpu(config: &mut NodeConfig) {
+    let usable = || runtime::shard::usable_cpus().ok().filter(|cpus| !cpus.is_empty());
+    config.cpus = config.cpus.take().or_else(usable);
+    config.shards = config.cpus.as_ref().map_or(1, |cpus| u16::try_from(cpus.len()).unwrap_or(u16::MAX));
 }
 
 fn check_memory(config: &NodeConfig, problems: &mut Vec<Problem>) {

@@ -23,11 +23,11 @@ settings! {
         /// The one directory that holds all data of this node (required).
         data_dir: PathBuf = PathBuf::new(),
             Spec::kafka("log.dirs").alias("log.dir").example("\"/var/lib/millrace\"");
-        /// Number of shards, each one thread; 0 means one for every CPU that the process may use.
+        /// Number of shards, each one thread; 0 means one for every CPU that the process may use, pinned to it.
         shards: u16 = 0, Spec::ours("shards").between(0, 1024).example("4");
-        /// The CPUs that shards are pinned to in turn, as numbers and ranges; unset means all that the process may use.
+        /// The CPUs that shards are pinned to in turn, as numbers and ranges; unset with a number of shards leaves the choice to the kernel.
         cpus: Option<Vec<usize>> = None, Spec::ours("cpus").example("\"0-3,8\"");
-        /// How long a shard with nothing to do looks for work before it sleeps, in microseconds: latency bought with the time of its CPU.
+        /// How long a shard with nothing to do looks for work before it sleeps, in microseconds: latency bought with the time of its CPU. Only shards that are pinned do so.
         shard_spin_max_us: u32 = 0, Spec::ours("shard.spin.max.us").between(0, 1_000_000).example("100");
         /// Memory of the whole node for caches, requests and buffers, of which each shard gets an equal part; 0 means 1 GiB, or 64 MiB for each shard where that is more.
         memory_bytes: u64 = 0, Spec::ours("memory.bytes").at_least(0).unit(Unit::Bytes).example("\"4GiB\"");
