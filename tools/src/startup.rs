@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use broker::config::{Listener, NodeConfig};
 use runtime::check;
@@ -18,8 +18,8 @@ const PARTITIONS_HINT: usize = 1024;
 /// The least memory that a shard works with: a few requests of a megabyte, and their answers.
 const SHARD_MEMORY_MIN_BYTES: u64 = 16 << 20;
 
-/// The kernel takes rings down after the process is gone: for so long, a killed node may still seem to listen.
-const DEAD_NODE_PATIENCE: Duration = Duration::from_secs(5);
+/// The kernel takes rings down after the process is gone: for five seconds, a killed node may still seem to listen.
+const BIND_TRIES: u32 = 250;
 const BIND_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What is needed beside the configuration.
@@ -91,11 +91,11 @@ fn free_port(listener: &Listener, problems: &mut Vec<Problem>) -> Listener {
 }
 
 fn bind(address: SocketAddr, key: &str, problems: &mut Vec<Problem>) -> Option<TcpListener> {
-    let begin = Instant::now();
+    let mut tries = 1..=BIND_TRIES;
     let error = loop {
         match TcpListener::bind(address) {
             Ok(listener) => return Some(listener),
-            Err(error) if error.kind() == ErrorKind::AddrInUse && begin.elapsed() < DEAD_NODE_PATIENCE => {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && tries.next().is_some() => {
                 std::thread::sleep(BIND_INTERVAL);
             }
             Err(error) => break error,
