@@ -188,3 +188,27 @@ impl Passive {
         if valid { Ok(()) } else { Err(format!("Invalid value {value:?} for configuration {}", self.name)) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compaction_is_configured_by_the_topic() {
+        let overrides = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| (Str::from(*name), Str::from(*value))).collect()
+        };
+        let resolve = |pairs| TopicSettings::resolve(&NodeConfig::default(), &overrides(pairs)).log;
+        let own = resolve(&[
+            ("cleanup.policy", "compact"),
+            ("min.cleanable.dirty.ratio", "0.1"),
+            ("min.compaction.lag.ms", "7"),
+            ("delete.retention.ms", "9"),
+        ]);
+        assert_eq!(own.cleanup_policy, storage::CleanupPolicy::Compact);
+        assert_eq!((own.min_cleanable_dirty_ratio, own.min_compaction_lag_ms), (0.1, 7));
+        assert_eq!(own.delete_retention_ms, 9);
+        let none = resolve(&[]);
+        assert_eq!((none.min_cleanable_dirty_ratio, none.min_compaction_lag_ms), (0.5, 0));
+    }
+}
