@@ -1,4 +1,4 @@
-//! Work beside the acknowledgement path: segment writing, checkpoints, retention, disk space, journal files kept ready.
+//! Work beside the acknowledgement path: segment writing, checkpoints, retention, compaction, disk space, journal files kept ready.
 //! Owns: when each of these runs. Does not own: how.
 //!
 //! Invariant: a full disk stops this work for a while, any other failure stops the shard.
@@ -82,12 +82,14 @@ impl Storage {
         Ok(())
     }
 
-    /// Applies retention and forgets silent producers.
+    /// Applies retention, forgets silent producers, and compacts.
     async fn run_retention(&self) {
         let shared = &self.0.shared;
         let interval = Duration::from_millis(shared.config.retention_interval_ms);
         while shared.sleep(interval).await {
-            shared.after_work(self.retain_once().await).await;
+            if shared.after_work(self.retain_once().await).await {
+                shared.after_work(self.compact_once().await).await;
+            }
         }
     }
 

@@ -54,6 +54,8 @@ pub struct StorageConfig {
     pub producer_id_expiration_ms: i64,
     /// Segment files held open at most.
     pub open_files_max: usize,
+    /// Keys that one pass of compaction keeps in memory, with the last offset of each: some 40 bytes a key.
+    pub compaction_keys_max: usize,
     /// Give up damaged journal blocks instead of refusing to start. To be set by an operator, for one start.
     pub repair: bool,
 }
@@ -73,6 +75,7 @@ impl StorageConfig {
             retention_interval_ms: 300_000,
             producer_id_expiration_ms: 86_400_000,
             open_files_max: 256,
+            compaction_keys_max: 500_000,
             repair: false,
         }
     }

@@ -129,6 +129,11 @@ impl Producers {
         });
     }
 
+    /// Last offset of a producer's latest batch.
+    pub(crate) fn last_offset(&self, producer_id: i64) -> Option<i64> {
+        self.0.get(&producer_id)?.back().map(|last| last.last_offset)
+    }
+
     /// Whether no producer is known.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

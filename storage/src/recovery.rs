@@ -25,7 +25,7 @@ use crate::journal::open::{self, Opened};
 use crate::journal::order::Known;
 use crate::leader_epochs::LeaderEpochs;
 use crate::log::state::LogState;
-use crate::log::{Log, LogInner, names};
+use crate::log::{Log, LogInner, compact, names};
 use crate::open_files::Kind;
 use crate::producer::Producers;
 use crate::sabotage::{self, Sabotage};
@@ -33,6 +33,9 @@ use crate::segment::cursor::Cursor;
 use crate::shared::{PARTITIONS, Shared};
 use crate::snapshot;
 use crate::storage::Storage;
+
+/// Ends the names of files that were being written.
+const UNFINISHED: [&str; 3] = [".tmp", compact::CLEANED_SUFFIX, compact::SWAP_SUFFIX];
 
 /// What recovery did, for the log of the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,7 +90,7 @@ pub(crate) async fn open(config: StorageConfig) -> Result<(Storage, RecoveryRepo
     report.blocks = opened.replay.len();
     let shared = Rc::new(Shared::new(config, Rc::clone(&opened.journal), failure));
     let generation = checkpoint.generation;
-    let mut recovery = Recovery::new(Rc::clone(&shared), report);
+    let mut recovery = Recovery::new(Rc::clone(&shared), report, generation);
     recovery.attach(checkpoint).await?;
     recovery.replay(&opened).await?;
     let (logs, report) = recovery.finish();
@@ -137,6 +140,8 @@ async fn fresh(config: &StorageConfig) -> Result<Checkpoint, StorageError> {
 
 struct Recovery {
     shared: Rc<Shared>,
+    /// Of the checkpoint.
+    generation: u64,
     logs: BTreeMap<PartitionId, Replayed>,
     /// Logs that entries name and nobody knows: deleted further on, or damage. With the place of the first entry.
     unknown: BTreeMap<PartitionId, (PathBuf, u64)>,
@@ -153,9 +158,10 @@ struct Replayed {
 }
 
 impl Recovery {
-    fn new(shared: Rc<Shared>, report: RecoveryReport) -> Self {
+    fn new(shared: Rc<Shared>, report: RecoveryReport, generation: u64) -> Self {
         Self {
             shared,
+            generation,
             logs: BTreeMap::new(),
             unknown: BTreeMap::new(),
             directories: BTreeSet::new(),
@@ -166,6 +172,7 @@ impl Recovery {
 
     /// Takes over the logs of the checkpoint.
     async fn attach(&mut self, checkpoint: Checkpoint) -> Result<(), StorageError> {
+        let mut unsaved = Some(checkpoint.clone());
         let partitions = self.shared.partitions_dir();
         let listing = disk::read_dir(&partitions).await.map_err(StorageError::during("list", &partitions))?;
         let (deleted, directories): (BTreeSet<_>, BTreeSet<_>) = listing
@@ -184,11 +191,37 @@ impl Recovery {
             }
             let exists = self.directories.contains(&directory);
             let applied_entry = known.applied_entry;
-            let log = self.restore(id, known, partitions.join(directory), exists).await?;
+            let dir = partitions.join(directory);
+            if exists {
+                self.finish_swaps(&dir, &known, &mut unsaved).await?;
+            }
+            let log = self.restore(id, known, dir, exists).await?;
             self.logs.insert(id, Replayed { log, applied_entry });
             runtime::task::yield_if_needed().await;
         }
         Ok(())
+    }
+
+    /// Brings compacted segments into their places that the checkpoint names already. Both copies of it must name them before.
+    async fn finish_swaps(
+        &self,
+        dir: &Path,
+        known: &LogCheckpoint,
+        unsaved: &mut Option<Checkpoint>,
+    ) -> Result<(), StorageError> {
+        let listing = disk::read_dir(dir).await.map_err(StorageError::during("list", dir))?;
+        let swaps = compact::unfinished(&listing, &known.segments, self.generation);
+        if swaps.is_empty() {
+            return Ok(());
+        }
+        if let Some(checkpoint) = unsaved.take() {
+            checkpoint::save(&self.shared.config.dir, &checkpoint).await?;
+        }
+        for (name, kind, offset) in swaps {
+            let (from, to) = (dir.join(name), kind.path(dir, offset));
+            disk::rename(&from, &to).await.map_err(StorageError::during("rename", &from))?;
+        }
+        disk::sync_dir(dir).await.map_err(StorageError::during("flush", dir))
     }
 
     /// A log as the checkpoint has it.
@@ -296,16 +329,22 @@ impl Recovery {
 
     /// Removes files that no checkpoint names: written after it, and about to be written again, or left over from before it.
     async fn tidy(&self, dir: &Path, listing: &[DirEntry], state: &LogState) -> Result<(), StorageError> {
+        let mut swaps_gone = false;
         for entry in listing {
             let named = match Kind::of_name(&entry.name) {
                 Some((Kind::Producers, offset)) => offset == state.snapshot_offset,
                 Some((_, offset)) => state.segments.iter().any(|segment| segment.base_offset == offset),
-                None => !entry.name.ends_with(".tmp"),
+                None => !UNFINISHED.iter().any(|suffix| entry.name.ends_with(suffix)),
             };
             if !named {
                 let path = dir.join(&entry.name);
                 disk::remove_file(&path).await.map_err(StorageError::during("remove", &path))?;
+                swaps_gone |= entry.name.ends_with(compact::SWAP_SUFFIX);
             }
+        }
+        if swaps_gone {
+            // One that comes back after a power cut would be taken for what a later checkpoint of its generation names.
+            disk::sync_dir(dir).await.map_err(StorageError::during("flush", dir))?;
         }
         let Some(last) = state.segments.last() else { return Ok(()) };
         let path = Kind::Log.path(dir, last.base_offset);

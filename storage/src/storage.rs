@@ -270,7 +270,7 @@ impl Storage {
     }
 
     /// Writes every durable batch and the producers' state into segments and snapshots, and flushes them.
-    async fn write_all(&self) -> Result<(), StorageError> {
+    pub(crate) async fn write_all(&self) -> Result<(), StorageError> {
         let shared = &self.0.shared;
         shared.failure.check()?;
         for (_, log) in self.logs() {
@@ -302,6 +302,11 @@ impl Storage {
         }
         let flushes = stream::iter(unflushed.into_iter().map(Ok));
         flushes.try_for_each_concurrent(FLUSHES_AT_ONCE, async |log| log.0.flush_segments().await).await
+    }
+
+    /// Generation of the next checkpoint; under the maintenance permit.
+    pub(crate) fn next_generation(&self) -> u64 {
+        self.0.generation.get() + 1
     }
 
     /// Saves a checkpoint of what is in the segments, and lets go what it supersedes.
@@ -362,7 +367,7 @@ impl Storage {
         let checkpoint = Checkpoint {
             shard: identity.shard,
             journal_id: identity.journal_id,
-            generation: self.0.generation.get() + 1,
+            generation: self.next_generation(),
             replay_from_block: journal.first_block_for(first_needed),
             durable_block: journal.durable_block(),
             next_entry: durable_entry + 1,

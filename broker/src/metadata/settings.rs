@@ -1,6 +1,6 @@
 //! What a topic's configuration means to the broker: the node's defaults with the topic's own values over them, parsed once.
 //!
-//! Owns: `TopicSettings`, and Kafka's topic configurations that Millrace accepts without effect.
+//! Owns: `TopicSettings`, and Kafka's topic configurations that no setting of the node stands for: most have no effect.
 //! Does not own: names, types and bounds of those that have an effect (`config`).
 
 use crate::config::{CleanupPolicy, CompressionType, Kind, NodeConfig, TimestampType};
@@ -37,13 +37,21 @@ impl TopicSettings {
     #[must_use]
     pub fn resolve(defaults: &NodeConfig, overrides: &BTreeMap<Str, Str>) -> TopicSettings {
         let own = overrides.iter().filter(|(name, _)| passive(name).is_none());
-        match defaults.for_topic(own.map(|(name, value)| (&**name, &**value))) {
+        let mut settings = match defaults.for_topic(own.map(|(name, value)| (&**name, &**value))) {
             Ok(config) => TopicSettings::from_config(&config),
             Err(reason) => {
                 tracing::warn!(reason, "a topic configuration is ignored");
                 TopicSettings::from_config(defaults)
             }
+        };
+        let value = |name: &str| overrides.iter().find(|(known, _)| ***known == *name).map(|(_, v)| v.trim());
+        if let Some(ratio) = value(MIN_CLEANABLE_DIRTY_RATIO).and_then(|value| value.parse().ok()) {
+            settings.log.min_cleanable_dirty_ratio = ratio;
         }
+        if let Some(lag) = value(MIN_COMPACTION_LAG_MS).and_then(|value| value.parse().ok()) {
+            settings.log.min_compaction_lag_ms = lag;
+        }
+        settings
     }
 
     /// The codec that batches are kept in; none for that of the producer.
@@ -101,7 +109,7 @@ pub fn check(name: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// A topic configuration of Kafka that is accepted, shown and without effect.
+/// A topic configuration of Kafka that is accepted and shown, and of which the node has no default of its own.
 #[derive(Debug)]
 pub struct Passive {
     /// Kafka's name.
@@ -110,13 +118,16 @@ pub struct Passive {
     pub kind: Kind,
     /// Kafka's default.
     pub default: &'static str,
-    /// Why it has no effect.
+    /// Why it has no effect, or which.
     pub doc: &'static str,
 }
 
 const fn row(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Passive {
     Passive { name, kind, default, doc }
 }
+
+const MIN_CLEANABLE_DIRTY_RATIO: &str = "min.cleanable.dirty.ratio";
+const MIN_COMPACTION_LAG_MS: &str = "min.compaction.lag.ms";
 
 /// All of them, by name.
 pub const PASSIVE: &[Passive] = &[
@@ -135,8 +146,13 @@ pub const PASSIVE: &[Passive] = &[
     ),
     row("file.delete.delay.ms", Kind::Long, "60000", "Deleted segments go as soon as nobody reads them."),
     row("max.compaction.lag.ms", Kind::Long, "9223372036854775807", "Compaction sets its own pace."),
-    row("min.cleanable.dirty.ratio", Kind::String, "0.5", "Compaction sets its own pace."),
-    row("min.compaction.lag.ms", Kind::Long, "0", "Compaction sets its own pace."),
+    row(
+        MIN_CLEANABLE_DIRTY_RATIO,
+        Kind::String,
+        "0.5",
+        "Share of a partition that must be new before it is compacted again.",
+    ),
+    row(MIN_COMPACTION_LAG_MS, Kind::Long, "0", "Records younger than this are not compacted."),
     row("preallocate", Kind::Boolean, "false", "The journal is always preallocated."),
     row(
         "segment.jitter.ms",
@@ -170,5 +186,29 @@ impl Passive {
             Kind::List => true,
         };
         if valid { Ok(()) } else { Err(format!("Invalid value {value:?} for configuration {}", self.name)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compaction_is_configured_by_the_topic() {
+        let overrides = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| (Str::from(*name), Str::from(*value))).collect()
+        };
+        let resolve = |pairs| TopicSettings::resolve(&NodeConfig::default(), &overrides(pairs)).log;
+        let own = resolve(&[
+            ("cleanup.policy", "compact"),
+            ("min.cleanable.dirty.ratio", "0.1"),
+            ("min.compaction.lag.ms", "7"),
+            ("delete.retention.ms", "9"),
+        ]);
+        assert_eq!(own.cleanup_policy, storage::CleanupPolicy::Compact);
+        assert_eq!((own.min_cleanable_dirty_ratio, own.min_compaction_lag_ms), (0.1, 7));
+        assert_eq!(own.delete_retention_ms, 9);
+        let none = resolve(&[]);
+        assert_eq!((none.min_cleanable_dirty_ratio, none.min_compaction_lag_ms), (0.5, 0));
     }
 }

@@ -146,17 +146,17 @@ impl Builder {
     }
 }
 
-fn put_varint(out: &mut Vec<u8>, value: u64) {
+pub(super) fn put_varint(out: &mut Vec<u8>, value: u64) {
     let (bytes, len) = varint::encode_u64(value);
     out.extend_from_slice(&bytes[..len]);
 }
 
-fn put_len(out: &mut Vec<u8>, len: usize) {
+pub(super) fn put_len(out: &mut Vec<u8>, len: usize) {
     let len = i32::try_from(len).expect("a length under 2^31");
     put_varint(out, varint::zigzag_i32(len).into());
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => {
             put_len(out, bytes.len());

@@ -33,11 +33,11 @@ pub(super) const CRC_AT: usize = 17;
 pub(super) const CHECKED_FROM: usize = 21;
 pub(super) const MAX_TIMESTAMP_AT: usize = 35;
 
-const CODEC_MASK: i16 = 0x07;
+pub(super) const CODEC_MASK: i16 = 0x07;
 pub(super) const LOG_APPEND_TIME: i16 = 0x08;
 pub(super) const TRANSACTIONAL: i16 = 0x10;
 pub(super) const CONTROL: i16 = 0x20;
-const DELETE_HORIZON: i16 = 0x40;
+pub(super) const DELETE_HORIZON: i16 = 0x40;
 
 /// Who set the timestamps of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

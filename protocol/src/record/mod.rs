@@ -6,7 +6,7 @@
 //! - [`BatchHeader`] reads it; [`verify_crc`], [`set_base_offset`], [`set_leader_epoch`],
 //!   [`set_max_timestamp_log_append`] check and patch the bytes; [`split_batches`] cuts a buffer into batches.
 //! - [`validate`] is what a leader checks before it accepts a batch from a producer.
-//! - [`RecordIter`] and [`compression`] look inside; [`Builder`] and [`control`] write batches.
+//! - [`RecordIter`] and [`compression`] look inside; [`Builder`], [`rebuild`] and [`control`] write batches.
 
 mod batches;
 mod builder;
@@ -16,6 +16,7 @@ mod error;
 mod header;
 mod iter;
 mod patch;
+mod rebuild;
 pub mod validate;
 
 pub use batches::{Batches, split_batches};
@@ -25,3 +26,4 @@ pub use error::RecordError;
 pub use header::{BatchHeader, HEADER_BYTES, LENGTH_PREFIX_BYTES, MAGIC, NO_TIMESTAMP, TimestampType};
 pub use iter::{Record, RecordHeader, RecordHeaders, RecordIter};
 pub use patch::{set_base_offset, set_leader_epoch, set_max_timestamp_log_append, verify_crc};
+pub use rebuild::rebuild;

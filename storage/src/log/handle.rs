@@ -12,7 +12,7 @@ use std::rc::{Rc, Weak};
 
 use bytes::{Bytes, BytesMut};
 use protocol::record::{self, BatchHeader};
-use runtime::sync::Watch;
+use runtime::sync::{Permits, Watch};
 
 use crate::config::{LogConfig, PartitionId, Vote};
 use crate::durable::DurableEnd;
@@ -37,6 +37,8 @@ pub(crate) struct LogInner {
     pub(crate) shared: Rc<Shared>,
     pub(crate) durable: DurableEnd,
     pub(crate) state: RefCell<LogState>,
+    /// One is held by each reader of segments, all by whoever puts other files in their place.
+    pub(crate) readers: Permits,
     /// Itself, for the cache.
     pub(crate) this: Weak<LogInner>,
 }
@@ -80,6 +82,7 @@ impl Log {
             shared: Rc::clone(shared),
             durable,
             state: RefCell::new(state),
+            readers: Permits::new(u64::MAX),
             this: this.clone(),
         }))
     }

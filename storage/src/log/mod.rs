@@ -8,9 +8,12 @@
 //! | [`times`] | looking up offsets by timestamp |
 //! | [`write`] | dirty batches into segments, flushing them, producer snapshots |
 //! | [`shrink`] | log start offset, retention, truncation, removal |
+//! | [`compact`], [`keys`] | compaction: segments written anew, which records stay |
 //! | [`names`] | directory names, `partition.metadata` |
 
+pub(crate) mod compact;
 pub(crate) mod handle;
+mod keys;
 pub(crate) mod names;
 pub(crate) mod read;
 pub(crate) mod select;

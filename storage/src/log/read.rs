@@ -5,14 +5,14 @@
 //! 2. Damage is an error for whoever asks for what is damaged, never an empty answer; the batches around it are served.
 
 use bytes::Bytes;
-use protocol::record::BatchHeader;
+use protocol::record::{BatchHeader, HEADER_BYTES};
 
 use crate::error::{ReadError, StorageError};
 use crate::log::handle::{Log, LogInner};
 use crate::log::select::{self, Selected, Wanted};
 use crate::log::state::LogState;
 use crate::open_files::Kind;
-use crate::segment::index::SegmentIndex;
+use crate::segment::index::{OffsetEntry, SegmentIndex};
 use crate::segment::index_files::{self, Pending};
 use crate::segment::meta::Segment;
 
@@ -44,11 +44,17 @@ impl Log {
         min_one_batch: bool,
     ) -> Result<ReadResult, ReadError> {
         let mut wanted = Wanted { from, limit: limit_offset, bytes_max, min_one_batch };
+        let mut reading = None;
         loop {
             let place = self.0.state.borrow().find(&wanted, from)?;
             let segment = match place {
                 Place::Memory(result) => return Ok(result),
-                Place::Segment(segment) => segment,
+                Place::Segment(segment) if reading.is_some() => segment,
+                Place::Segment(_) => {
+                    // The wait may have been for compaction to put another segment there.
+                    reading = Some(self.0.readers.acquire(1).await);
+                    continue;
+                }
             };
             if let Some(result) = self.0.read_segment(&segment, &wanted).await? {
                 return Ok(ReadResult {
@@ -56,7 +62,7 @@ impl Log {
                     ..result
                 });
             }
-            // Compaction emptied the rest of this segment.
+            // Nothing is left in the rest of this segment.
             wanted.from = segment.next_offset;
         }
     }
@@ -126,17 +132,21 @@ impl LogInner {
         wanted: &Wanted,
     ) -> Result<Option<ReadResult>, ReadError> {
         let relative = u64::try_from(wanted.from - segment.base_offset).unwrap_or(0);
-        let position = match self.index(segment).await {
-            Ok(index) => index.position_of(relative),
+        let (position, entry) = match self.index(segment).await {
+            Ok(index) => (index.position_of(relative), index.entry_for(relative)),
             // There is no index, and damage keeps one from being made: what can be read is found without.
-            Err(StorageError::Corrupt { .. }) => 0,
+            Err(StorageError::Corrupt { .. }) => (0, None),
             Err(error) => return Err(error.into()),
         };
         let found = self.read_from(segment, position, wanted).await;
         // The index may have led astray: into the middle of a batch, or beyond the one wanted.
         let astray = match &found {
             Err(ReadError::Storage(StorageError::Corrupt { .. })) => true,
-            Ok(Some(result)) => result.starts_after(wanted.from),
+            // Compaction leaves holes, too: then the batch that the index names is where it says.
+            Ok(Some(result)) if result.starts_after(wanted.from) => match entry {
+                Some(entry) => !self.confirms(segment, entry).await?,
+                None => true,
+            },
             _ => false,
         };
         if position == 0 || !astray {
@@ -148,6 +158,16 @@ impl LogInner {
             Err(damage @ StorageError::Corrupt { .. }) => found.and(Err(damage.into())),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether the batch of this index entry is there.
+    async fn confirms(&self, segment: &Segment, entry: OffsetEntry) -> Result<bool, StorageError> {
+        let path = Kind::Log.path(&self.dir, segment.base_offset);
+        let file = self.shared.files.get(&path).await?;
+        let bytes = file.read_at(u64::from(entry.position), HEADER_BYTES).await;
+        let header = BatchHeader::read(&bytes.map_err(StorageError::during("read", &path))?);
+        let last_offset = segment.base_offset + i64::from(entry.offset);
+        Ok(header.is_ok_and(|header| header.last_offset() == last_offset))
     }
 
     async fn read_from(

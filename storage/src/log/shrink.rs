@@ -133,9 +133,13 @@ impl LogInner {
         if index >= written_index {
             return Ok(Some(Cut { index, segments: None }));
         }
+        let next_first =
+            segments.iter().map(|segment| segment.first_index).find(|first_index| *first_index > index);
         let mut kept: Vec<_> =
             segments.into_iter().take_while(|segment| segment.first_index <= index).collect();
-        if let Some(last) = kept.last_mut() {
+        // A segment that ends there stays as it is. Only there may a compacted one be cut, whose batches do not tell indexes.
+        let ends_there = next_first.is_some_and(|first| first == index + 1);
+        if let Some(last) = kept.last_mut().filter(|_| !ends_there) {
             let file = self.shared.files.get(&Kind::Log.path(&self.dir, last.base_offset)).await?;
             let known = self.index(last).await?;
             let (position, relative) = known.position_of_index(index - last.first_index);

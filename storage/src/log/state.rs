@@ -49,6 +49,10 @@ pub(crate) struct LogState {
     /// Offset of the newest producer snapshot, −1 for none.
     pub(crate) snapshot_offset: i64,
     pub(crate) vote: Option<Vote>,
+    /// Offset up to which the log was compacted since the start.
+    pub(crate) compacted_to: i64,
+    /// A segment is damaged: compaction keeps away until the next start.
+    pub(crate) uncompactable: bool,
     /// Entry after which a deleted log is to be replayed no further.
     pub(crate) deleted: Option<u64>,
 }
@@ -127,6 +131,8 @@ impl LogState {
             producers: Producers::default(),
             snapshot_offset: -1,
             vote: None,
+            compacted_to: 0,
+            uncompactable: false,
             deleted: None,
         }
     }

@@ -24,6 +24,7 @@ impl Log {
     /// # Errors
     /// The batches to look into cannot be read.
     pub async fn find_by_timestamp(&self, timestamp: i64) -> Result<Option<Found>, ReadError> {
+        let _reading = self.0.readers.acquire(1).await;
         let (segments, dirty, log_start) = self.0.candidates()?;
         for segment in segments.iter().filter(|segment| segment.max_timestamp >= timestamp) {
             let index = self.0.index(segment).await?;
@@ -44,6 +45,7 @@ impl Log {
     /// # Errors
     /// The batch to look into cannot be read.
     pub async fn max_timestamp(&self) -> Result<Option<Found>, ReadError> {
+        let _reading = self.0.readers.acquire(1).await;
         let (segments, dirty, log_start) = self.0.candidates()?;
         let in_segments = segments.iter().rev().max_by_key(|segment| segment.max_timestamp);
         let in_memory = dirty.iter().rev().max_by_key(|(header, _)| header.max_timestamp);

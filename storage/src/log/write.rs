@@ -285,7 +285,8 @@ impl LogInner {
             index_files::rebuild(&shared.files, &shared.indexes, &self.dir, &segment, interval, closed)
                 .await?;
         let all = Pending { offsets: index.offsets.clone(), times: index.times.clone() };
-        index_files::write(&shared.files, &self.dir, &walked, (0, 0), &all).await?;
+        let path_of = |kind: Kind| kind.path(&self.dir, base_offset);
+        index_files::write(&shared.files, path_of, &walked, (0, 0), &all).await?;
         shared.indexes.forget(&Kind::Log.path(&self.dir, base_offset));
         let mut state = self.state.borrow_mut();
         if !closed {
@@ -318,7 +319,8 @@ impl LogInner {
                 - u32::try_from(pending.offsets.len()).expect("fewer than the segment counts"),
             segment.time_entries - u32::try_from(pending.times.len()).expect("fewer than the segment counts"),
         );
-        index_files::write(&self.shared.files, &self.dir, segment, written, pending).await
+        let path_of = |kind: Kind| kind.path(&self.dir, segment.base_offset);
+        index_files::write(&self.shared.files, path_of, segment, written, pending).await
     }
 
     async fn cut(&self, file: &File, bytes: u64) -> Result<(), StorageError> {
@@ -326,12 +328,12 @@ impl LogInner {
     }
 
     /// As final as a failed flush of the journal: what was written may be gone, and a retry would not tell.
-    async fn sync(&self, file: &File) -> Result<(), StorageError> {
+    pub(super) async fn sync(&self, file: &File) -> Result<(), StorageError> {
         let synced = file.sync_data().await.map_err(StorageError::during("flush", file.path()));
         synced.map_err(|error| self.fatal(error))
     }
 
-    async fn sync_dir(&self, dir: &Path) -> Result<(), StorageError> {
+    pub(super) async fn sync_dir(&self, dir: &Path) -> Result<(), StorageError> {
         let synced = disk::sync_dir(dir).await.map_err(StorageError::during("flush", dir));
         synced.map_err(|error| self.fatal(error))
     }

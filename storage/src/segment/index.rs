@@ -128,8 +128,12 @@ impl SegmentIndex {
 
     /// Where to look for the batch that contains the offset (relative to the base offset).
     pub(crate) fn position_of(&self, offset: u64) -> u64 {
-        let after = self.offsets.partition_point(|entry| u64::from(entry.offset) <= offset);
-        self.before(after).map_or(0, |entry| u64::from(entry.position))
+        self.entry_for(offset).map_or(0, |entry| u64::from(entry.position))
+    }
+
+    /// The entry that [`SegmentIndex::position_of`] goes by.
+    pub(crate) fn entry_for(&self, offset: u64) -> Option<OffsetEntry> {
+        self.before(self.offsets.partition_point(|entry| u64::from(entry.offset) <= offset)).copied()
     }
 
     /// Where to look for the batch with the raft index (relative to the first): a position, and the index of the batch there.

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -157,30 +157,29 @@ async fn read_front(
     file.read_at(0, len).await.ok()
 }
 
-/// Writes `pending` behind the `written` entries of the three files.
+/// Writes `pending` behind the `written` entries of the three files at these paths.
 pub(crate) async fn write(
     files: &OpenFiles,
-    dir: &Path,
+    path_of: impl Fn(Kind) -> PathBuf,
     segment: &Segment,
     written: (u32, u32),
     pending: &Pending,
 ) -> Result<(), StorageError> {
-    let base = segment.base_offset;
     if !pending.offsets.is_empty() {
         let at = u64::from(written.0) * OffsetEntry::BYTES as u64;
         let entries: Vec<u8> = pending.offsets.iter().flat_map(|entry| entry.to_index()).collect();
-        write_at(files, &Kind::Index.path(dir, base), at, &entries).await?;
+        write_at(files, &path_of(Kind::Index), at, &entries).await?;
         let entries = pending.offsets.iter().flat_map(|entry| entry.to_rix());
         let (at, entries): (u64, Vec<u8>) = match written.0 {
             0 => (0, index::rix_header(segment.first_index).into_iter().chain(entries).collect()),
             _ => (at + index::RIX_HEADER_BYTES as u64, entries.collect()),
         };
-        write_at(files, &Kind::RaftIndex.path(dir, base), at, &entries).await?;
+        write_at(files, &path_of(Kind::RaftIndex), at, &entries).await?;
     }
     if !pending.times.is_empty() {
         let at = u64::from(written.1) * TimeEntry::BYTES as u64;
         let entries: Vec<u8> = pending.times.iter().flat_map(|entry| entry.to_timeindex()).collect();
-        write_at(files, &Kind::TimeIndex.path(dir, base), at, &entries).await?;
+        write_at(files, &path_of(Kind::TimeIndex), at, &entries).await?;
     }
     Ok(())
 }

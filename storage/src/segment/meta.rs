@@ -11,7 +11,7 @@ use crate::config::LogConfig;
 use crate::segment::index::{OffsetEntry, TimeEntry};
 
 /// Largest offset difference and position that Kafka's indexes can hold.
-const RELATIVE_MAX: i64 = i32::MAX as i64;
+pub(crate) const RELATIVE_MAX: i64 = i32::MAX as i64;
 
 /// One segment. Also its form in a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]

@@ -6,8 +6,10 @@
 //! | [`index`] | the three index formats and their look-ups (pure) |
 //! | [`index_files`] | reading, writing and rebuilding index files |
 //! | [`cursor`] | walking the batches of a segment file |
+//! | [`writer`] | writing a segment anew |
 
 pub(crate) mod cursor;
 pub(crate) mod index;
 pub(crate) mod index_files;
 pub(crate) mod meta;
+pub(crate) mod writer;

@@ -5,9 +5,11 @@
 //! | [`basics`] | append, durability, reads from memory and disk, restarts, on real files |
 //! | [`features`] | look-ups by time, retention, deletion, votes, truncation, producers, many partitions |
 //! | [`surgery`] | torn tails, corrupt middles, stale files, damaged derived files, by editing bytes |
+//! | [`compaction`] | compaction, with crashes in the simulated world: the last record of each key is never lost |
 //! | [`model`] | random work, crashes and faults in the simulated world against a model |
 
 mod basics;
+mod compaction;
 mod features;
 mod model;
 mod rig;

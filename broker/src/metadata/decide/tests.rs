@@ -146,7 +146,7 @@ fn assignments_by_hand_are_checked() {
 }
 
 #[test]
-fn a_configuration_without_effect_is_accepted_if_it_makes_sense() {
+fn a_configuration_without_a_default_of_the_node_is_accepted_if_it_makes_sense() {
     let mut world = World::new();
     let name = "min.cleanable.dirty.ratio";
     assert!(world.create_one(with_config("a", name, Some("0.1"))).is_ok());
