@@ -43,7 +43,7 @@ bench() { "$millrace" bench --format json "$@" --bootstrap "$address" || [ $? -e
 load() {
   local figure=$1 broker=$2 pid=$3; shift 3
   say "round $round: $broker: $figure"
-  bench produce --topic "$figure-$broker-$round" --spin --acks all --record-size 1024 --warmup "$warmup" --duration "$seconds" \
+  bench produce --topic "$figure-$broker-$round" --acks all --record-size 1024 --warmup "$warmup" --duration "$seconds" \
     --broker-pid "$pid" "$@" | record "$figure" "$broker"
 }
 

@@ -15,9 +15,6 @@ use crate::progress::{Observer, Pace};
 use crate::tally::Tally;
 use crate::worker;
 
-/// Longer than between any two things that a run waits for.
-const SPIN: Duration = Duration::from_secs(1);
-
 /// What a run came to.
 pub(crate) struct Outcome {
     pub(crate) tally: Tally,
@@ -30,13 +27,8 @@ pub(crate) struct Outcome {
 pub(crate) fn gather(generator: &Generator, plan: Plan, observer: Observer) -> Result<Outcome, BenchError> {
     let (events, inbox) = mailbox::channel();
     let pace = Pace::of(&plan);
-    let mut config =
+    let config =
         ShardsConfig { count: generator.shards, name: "bench".to_owned(), ..ShardsConfig::default() };
-    if generator.spin {
-        let cpus = shard::usable_cpus().map_err(|error| BenchError::Start(error.to_string()))?;
-        config.cpus = Some(cpus.into_iter().rev().collect());
-        config.spin_before_park = Some(SPIN);
-    }
     let running = shard::start(config, move |seed| worker::main(seed, plan.clone(), events.clone()));
     let running = running.map_err(|error| BenchError::Start(error.to_string()))?;
     let listener = Listener { shards: generator.shards, hlog: generator.hlog.clone(), pace, observer };

@@ -116,9 +116,6 @@ pub struct Generator {
     /// Threads of the generator
     #[arg(long, default_value_t = 1)]
     pub shards: u16,
-    /// Pin the threads to the last CPUs and never let them sleep: they are on time, and measure no wake-ups of their own
-    #[arg(long)]
-    pub spin: bool,
     /// Write the histograms of each second to this file (HdrHistogram interval log, can be merged)
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]

@@ -253,7 +253,7 @@ impl Way {
                 gatherer.next_wake_ns(now_ns)
             };
             let Some(wake_ns) = wake_ns else { return false };
-            time::sleep_until(self.start + Duration::from_nanos(wake_ns)).await;
+            time::sleep_until_sharp(self.start + Duration::from_nanos(wake_ns)).await;
             if self.plan.schedule.measured(wake_ns) {
                 self.tally.borrow_mut().jitter(self.now_ns().saturating_sub(wake_ns));
             }

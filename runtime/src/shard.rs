@@ -62,14 +62,11 @@ pub struct ShardsConfig {
     pub cpus: Option<Vec<usize>>,
     /// Prefix of the threads' names.
     pub name: String,
-    /// How long an idle shard spins before it sleeps. `None`, the default, is right unless the cores are its own. Only shards
-    /// with a CPU of their own spin.
-    pub spin_before_park: Option<Duration>,
 }
 
 impl Default for ShardsConfig {
     fn default() -> Self {
-        Self { count: 1, cpus: None, name: "shard".to_owned(), spin_before_park: None }
+        Self { count: 1, cpus: None, name: "shard".to_owned() }
     }
 }
 
@@ -159,7 +156,7 @@ where
 {
     let id = seed.id;
     let cpu = config.cpus.as_ref().map(|cpus| cpus[usize::from(id.0) % cpus.len()]);
-    let options = real::Options { cpu, spin_before_park: config.spin_before_park };
+    let options = real::Options { cpu };
     let (ready_sender, ready) = mpsc::channel();
     let (go, go_receiver) = mpsc::channel();
     let body = move || {

@@ -11,6 +11,9 @@ use crate::real;
 use crate::sim::SimSleep;
 use crate::world::{self, World};
 
+/// How long [`sleep_until_sharp`] stays awake at most.
+const AWAKE: Duration = Duration::from_micros(100);
+
 /// A point on the current world's monotonic clock, in nanoseconds since the process (or the simulation) began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Instant(u64);
@@ -85,6 +88,22 @@ pub async fn sleep(duration: Duration) {
 /// Waits until `deadline`; returns at once if it has passed.
 pub async fn sleep_until(deadline: Instant) {
     Sleep::until(deadline).await;
+}
+
+/// As [`sleep_until`], but on time: a thread that sleeps is woken some ten microseconds late, so that this one stays awake, and
+/// does nothing else, for the last 100 µs. A wait that is short anyway is an ordinary one.
+pub async fn sleep_until_sharp(deadline: Instant) {
+    if deadline.duration_since(now()) < 4 * AWAKE {
+        return sleep_until(deadline).await;
+    }
+    sleep_until(deadline - AWAKE).await;
+    if matches!(world::try_current(), Some(World::Real(_))) {
+        while now() < deadline {
+            std::hint::spin_loop();
+        }
+    } else {
+        sleep_until(deadline).await;
+    }
 }
 
 /// Runs `future` for at most `duration`.

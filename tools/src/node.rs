@@ -50,8 +50,6 @@ impl Node {
             count: config.shards,
             cpus: config.cpus.clone(),
             name: "shard".to_owned(),
-            spin_before_park: Some(Duration::from_micros(config.shard_spin_max_us.into()))
-                .filter(|spin| !spin.is_zero()),
         };
         let running = shard::start(shards_config, move |seed| {
             // The HTTP server reaches the shards as they reach each other.

@@ -27,8 +27,6 @@ settings! {
         shards: u16 = 0, Spec::ours("shards").between(0, 1024).example("4");
         /// The CPUs that shards are pinned to in turn, as numbers and ranges; unset with a number of shards leaves the choice to the kernel.
         cpus: Option<Vec<usize>> = None, Spec::ours("cpus").example("\"0-3,8\"");
-        /// How long a shard with nothing to do looks for work before it sleeps, in microseconds: latency bought with the time of its CPU. Only shards that are pinned do so.
-        shard_spin_max_us: u32 = 0, Spec::ours("shard.spin.max.us").between(0, 1_000_000).example("100");
         /// Memory of the whole node for caches, requests and buffers, of which each shard gets an equal part; 0 means 1 GiB, or 64 MiB for each shard where that is more.
         memory_bytes: u64 = 0, Spec::ours("memory.bytes").at_least(0).unit(Unit::Bytes).example("\"4GiB\"");
         /// The part of each shard's memory that caches recent batches, in percent; requests and buffers use the rest.

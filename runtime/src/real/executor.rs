@@ -45,20 +45,14 @@ const IO_MEMORY_BYTES: usize = 1 << 20;
 pub(crate) struct Options {
     /// The CPU that its thread is pinned to.
     pub(crate) cpu: Option<usize>,
-    /// How long it spins for new work before it sleeps.
-    pub(crate) spin_before_park: Option<Duration>,
 }
 
 impl Options {
     /// Makes the executor on the calling thread.
     pub(crate) fn make(&self) -> Result<LocalExecutor, String> {
         let placement = self.cpu.map_or(Placement::Unbound, Placement::Fixed);
-        let mut builder =
-            LocalExecutorBuilder::new(placement).io_memory(IO_MEMORY_BYTES).preempt_timer(PREEMPT_TIMER);
-        if let Some(spin) = self.spin_before_park {
-            builder = builder.spin_before_park(spin);
-        }
-        builder.make().map_err(|error| error.to_string())
+        let builder = LocalExecutorBuilder::new(placement);
+        builder.io_memory(IO_MEMORY_BYTES).preempt_timer(PREEMPT_TIMER).make().map_err(|error| error.to_string())
     }
 }
 
