@@ -74,16 +74,16 @@ fn files_in_memory_serve() {
 }
 
 #[test]
-fn a_file_is_written_by_one_at_a_time() {
+fn a_durable_file_is_written_by_one_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     shard::block_on_one(async move {
-        let first = File::open(&path, OpenMode::Create).await.unwrap();
+        let first = File::open_dsync(&path, OpenMode::Create).await.unwrap();
         let opened = Rc::new(Cell::new(false));
         let second = task::spawn({
             let (path, opened) = (path.clone(), Rc::clone(&opened));
             async move {
-                File::open(&path, OpenMode::Write).await.unwrap();
+                File::open_dsync(&path, OpenMode::Write).await.unwrap();
                 opened.set(true);
             }
         });

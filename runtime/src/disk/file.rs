@@ -35,19 +35,19 @@ enum Inner {
 }
 
 impl File {
-    /// Opens `path`. Its directory entry, if new, is durable only after [`super::sync_dir`] of the parent. A file is open for
-    /// writing once at a time: this waits, for a minute at most, until the last write of a killed process has ended.
+    /// Opens `path`. Its directory entry, if new, is durable only after [`super::sync_dir`] of the parent.
     ///
     /// # Errors
-    /// What the file system says, `EINVAL` where it has no direct I/O, `ResourceBusy` when it stays open for writing elsewhere.
+    /// What the file system says, `EINVAL` where it has no direct I/O.
     pub async fn open(path: &Path, mode: OpenMode) -> io::Result<File> {
         Self::open_with(path, mode, false).await
     }
 
-    /// Opens `path` so that each write is durable when it returns (`O_DSYNC`), without [`File::sync_data`].
+    /// Opens `path` so that each write is durable when it returns (`O_DSYNC`), without [`File::sync_data`]. A file is open in this way
+    /// once at a time: this waits, for a minute at most, until the last write of a killed process has ended.
     ///
     /// # Errors
-    /// As [`File::open`].
+    /// As [`File::open`]; `ResourceBusy` when it stays open elsewhere.
     pub async fn open_dsync(path: &Path, mode: OpenMode) -> io::Result<File> {
         Self::open_with(path, mode, true).await
     }

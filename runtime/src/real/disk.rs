@@ -55,7 +55,7 @@ impl RealFile {
         }
         let dma = options.dma_open(path).await.map_err(plain)?;
         let file = Self { dma, path: path.to_owned() };
-        if mode != OpenMode::Read {
+        if dsync {
             file.wait_for_former_writer().await?;
         }
         Ok(file)
