@@ -9,7 +9,6 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;
-use std::time::Duration;
 
 use crate::mailbox;
 use crate::real;

@@ -1,10 +1,8 @@
 //! What only the real world has: pinned threads, memory file systems, signals, panics.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use runtime::{signal, task, time};
 
 #[test]
 fn shards_are_pinned_and_may_share_a_cpu() {
-    let config = ShardsConfig { count: 3, cpus: Some(vec![0]), name: "pin".to_owned(), ..Default::default() };
+    let config = ShardsConfig { count: 3, cpus: Some(vec![0]), name: "pin".to_owned() };
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let record = Arc::clone(&seen);
     let running = shard::start(config, move |seed: Seed<()>| {
@@ -70,28 +68,6 @@ fn files_in_memory_serve() {
         assert_eq!((bytes[4095], bytes[4096], bytes[8191], bytes[8192]), (0, 3, 3, 0));
         disk::write_file_atomic(&path.join("meta"), b"small").await.unwrap();
         assert_eq!(disk::read_file(&path.join("meta")).await.unwrap(), &b"small"[..]);
-    });
-}
-
-#[test]
-fn a_durable_file_is_written_by_one_at_a_time() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("file");
-    shard::block_on_one(async move {
-        let first = File::open_dsync(&path, OpenMode::Create).await.unwrap();
-        let opened = Rc::new(Cell::new(false));
-        let second = task::spawn({
-            let (path, opened) = (path.clone(), Rc::clone(&opened));
-            async move {
-                File::open_dsync(&path, OpenMode::Write).await.unwrap();
-                opened.set(true);
-            }
-        });
-        time::sleep(Duration::from_millis(200)).await;
-        File::open(&path, OpenMode::Read).await.unwrap();
-        assert!(!opened.get());
-        first.close().await.unwrap();
-        second.await.unwrap();
     });
 }
 

@@ -46,11 +46,8 @@ impl Node {
         watch_signals(sender.clone())?;
         let (peers_sender, peers) = mpsc::channel();
         let main = server::node(Arc::clone(&config), on_event(sender.clone()));
-        let shards_config = ShardsConfig {
-            count: config.shards,
-            cpus: config.cpus.clone(),
-            name: "shard".to_owned(),
-        };
+        let shards_config =
+            ShardsConfig { count: config.shards, cpus: config.cpus.clone(), name: "shard".to_owned() };
         let running = shard::start(shards_config, move |seed| {
             // The HTTP server reaches the shards as they reach each other.
             let _ = peers_sender.send(seed.peers.clone());

@@ -43,11 +43,10 @@ impl File {
         Self::open_with(path, mode, false).await
     }
 
-    /// Opens `path` so that each write is durable when it returns (`O_DSYNC`), without [`File::sync_data`]. A file is open in this way
-    /// once at a time: this waits, for a minute at most, until the last write of a killed process has ended.
+    /// Opens `path` so that each write is durable when it returns (`O_DSYNC`), without [`File::sync_data`].
     ///
     /// # Errors
-    /// As [`File::open`]; `ResourceBusy` when it stays open elsewhere.
+    /// As [`File::open`].
     pub async fn open_dsync(path: &Path, mode: OpenMode) -> io::Result<File> {
         Self::open_with(path, mode, true).await
     }

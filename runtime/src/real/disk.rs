@@ -12,24 +12,23 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use glommio::GlommioError;
 use glommio::io::{DmaFile, OpenOptions};
-use glommio::timer::Timer;
 use rustix::fs::{FlockOperation, flock, fstat, statvfs};
 use rustix::io::Errno;
 
-use super::{RealShard, clock, io_buffer};
+use super::{RealShard, io_buffer};
 use crate::disk::{AlignedBuf, BLOCK_BYTES, DirEntry, LockError, OpenMode};
 
 /// Opens of files that may run at once in a shard.
 pub(crate) const NAME_PERMITS: u64 = 1 << 20;
 /// The largest single request: more would only hold the device and memory.
 const REQUEST_BYTES: usize = 1 << 20;
+/// Zeros written at a time: others wait for what the device is at.
+const ZEROS_BYTES: usize = 128 << 10;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 const PROBE_NAME: &str = ".poll-probe";
 const LOCK_NAME: &str = ".lock";
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
-/// A device may hold a write for long, and may not be told to forget it.
-const FORMER_WRITER_PATIENCE: Duration = Duration::from_secs(60);
 
 /// An open direct file.
 pub(crate) struct RealFile {
@@ -54,26 +53,7 @@ impl RealFile {
             options.custom_flags(libc::O_DSYNC);
         }
         let dma = options.dma_open(path).await.map_err(plain)?;
-        let file = Self { dma, path: path.to_owned() };
-        if dsync {
-            file.wait_for_former_writer().await?;
-        }
-        Ok(file)
-    }
-
-    /// Locks the file once nobody else writes it. What a killed process had asked of io_uring may reach the device after the
-    /// process is gone, over what its successor wrote there; its lock goes with the last such request, which holds the file.
-    async fn wait_for_former_writer(&self) -> io::Result<()> {
-        let begin = clock::now();
-        loop {
-            match flock(io_buffer::borrow_fd(&self.dma), FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) if begin.elapsed() < FORMER_WRITER_PATIENCE => {
-                    Timer::new(LOCK_PAUSE).await;
-                }
-                Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::ResourceBusy.into()),
-                other => return Ok(other?),
-            }
-        }
+        Ok(Self { dma, path: path.to_owned() })
     }
 
     /// Writes `buf` at `position`.
@@ -133,10 +113,10 @@ impl RealFile {
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
             other => other?,
         }
-        let mut zeros = Rc::new(AlignedBuf::zeroed(REQUEST_BYTES).into_dma());
+        let mut zeros = Rc::new(AlignedBuf::zeroed(ZEROS_BYTES).into_dma());
         let mut position = 0;
         while position < len {
-            if len - position < REQUEST_BYTES as u64 {
+            if len - position < ZEROS_BYTES as u64 {
                 zeros = Rc::new(AlignedBuf::zeroed((len - position) as usize).into_dma());
             }
             self.write_shared(position, &zeros).await?;

@@ -52,7 +52,11 @@ impl Options {
     pub(crate) fn make(&self) -> Result<LocalExecutor, String> {
         let placement = self.cpu.map_or(Placement::Unbound, Placement::Fixed);
         let builder = LocalExecutorBuilder::new(placement);
-        builder.io_memory(IO_MEMORY_BYTES).preempt_timer(PREEMPT_TIMER).make().map_err(|error| error.to_string())
+        builder
+            .io_memory(IO_MEMORY_BYTES)
+            .preempt_timer(PREEMPT_TIMER)
+            .make()
+            .map_err(|error| error.to_string())
     }
 }
 

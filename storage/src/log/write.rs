@@ -24,6 +24,8 @@ use crate::snapshot;
 
 /// Bytes of one segment write at most.
 const WRITE_BYTES_MAX: u64 = 4 << 20;
+/// Bytes of one request to the device: a flush of the journal waits for what the device is at.
+const PIECE_BYTES: usize = 128 << 10;
 /// Index entries that wait in memory for the next write of the index files.
 const PENDING_ENTRIES_MAX: usize = 512;
 
@@ -81,26 +83,19 @@ impl LogInner {
         let file = self.shared.files.get(&path).await?;
         let inside = usize::try_from(segment.bytes % BLOCK_BYTES as u64).expect("smaller than a block");
         let start = segment.bytes - inside as u64;
-        let bytes: usize = batches.iter().map(|batch| batch.bytes.len()).sum();
-        let mut buf = AlignedBuf::zeroed((inside + bytes).next_multiple_of(BLOCK_BYTES));
+        let mut before = Bytes::new();
         if inside > 0 {
-            let before = file.read_at(start, inside).await.map_err(io("read"))?;
-            let Some(head) = buf.get_mut(..before.len()).filter(|head| head.len() == inside) else {
+            before = file.read_at(start, inside).await.map_err(io("read"))?;
+            if before.len() != inside {
                 return Err(StorageError::corrupt(&path, start, "the segment is shorter than its batches"));
-            };
-            head.copy_from_slice(&before);
-            if !self.journal_tail(&segment, start, before).await? {
+            }
+            if !self.journal_tail(&segment, start, before.clone()).await? {
                 // The block stays as it is.
                 return self.roll().await;
             }
         }
-        let mut at = inside;
-        for batch in batches {
-            buf[at..at + batch.bytes.len()].copy_from_slice(&batch.bytes);
-            at += batch.bytes.len();
-        }
         self.state.borrow_mut().begin_write(segment.base_offset);
-        file.write_at(start, buf).await.map_err(io("write"))?;
+        write_in_pieces(&file, start, &before, batches).await.map_err(io("write"))?;
         if self.state.borrow().deleted.is_some() {
             // Deleted meanwhile: its batches left the cache already.
             return Ok(());
@@ -347,4 +342,28 @@ impl LogInner {
     fn segment(&self, base_offset: i64) -> Option<Segment> {
         self.state.borrow().segments.iter().find(|segment| segment.base_offset == base_offset).copied()
     }
+}
+
+/// Writes what `before` and the batches hold, one after the other, at `position`.
+async fn write_in_pieces(
+    file: &File,
+    mut position: u64,
+    before: &[u8],
+    batches: &[Cached],
+) -> std::io::Result<()> {
+    let mut left = before.len() + batches.iter().map(|batch| batch.bytes.len()).sum::<usize>();
+    let piece = |left: usize| AlignedBuf::zeroed(left.next_multiple_of(BLOCK_BYTES).min(PIECE_BYTES));
+    let (mut buf, mut at) = (piece(left), 0);
+    for mut part in std::iter::once(before).chain(batches.iter().map(|batch| &batch.bytes[..])) {
+        while !part.is_empty() {
+            let (now, rest) = part.split_at(part.len().min(buf.len() - at));
+            buf[at..at + now.len()].copy_from_slice(now);
+            (at, part, left) = (at + now.len(), rest, left - now.len());
+            if at == PIECE_BYTES && left > 0 {
+                file.write_at(position, std::mem::replace(&mut buf, piece(left))).await?;
+                (position, at) = (position + PIECE_BYTES as u64, 0);
+            }
+        }
+    }
+    file.write_at(position, buf).await
 }

@@ -13,7 +13,7 @@ use crate::segment::index_files::Pending;
 use crate::segment::meta::{Added, Segment};
 
 /// Bytes of one write.
-const WRITE_BYTES: usize = 1 << 20;
+const WRITE_BYTES: usize = 128 << 10;
 
 /// A segment that is being written.
 pub(crate) struct SegmentWriter {
