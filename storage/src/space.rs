@@ -5,6 +5,9 @@
 
 use std::cell::Cell;
 
+/// What a segment write in progress may count twice: as dirty, and as taken from the free space already.
+const COMEBACK_BYTES_MIN: u64 = 4 << 20;
+
 /// Free space as last measured, and what was appended since.
 pub(crate) struct Space {
     reserve_bytes: u64,
@@ -28,7 +31,7 @@ impl Space {
     pub(crate) fn measured(&self, free_bytes: u64, dirty_bytes: u64) {
         let room = free_bytes.saturating_sub(self.reserve_bytes.saturating_add(dirty_bytes));
         // Some room must have come back before appends go on, or the answer would flicker.
-        let needed = if self.full.get() { self.reserve_bytes / 16 } else { 0 };
+        let needed = if self.full.get() { (self.reserve_bytes / 16).max(COMEBACK_BYTES_MIN) } else { 0 };
         let full = room <= needed;
         if full != self.full.get() {
             let reserve_bytes = self.reserve_bytes;
@@ -83,17 +86,23 @@ mod tests {
 
     #[test]
     fn full_before_the_reserve_is_touched_and_writable_again() {
-        let space = Space::new(160);
+        const MIB: u64 = 1 << 20;
+        let space = Space::new(160 * MIB);
         assert!(!space.take(1));
-        space.measured(300, 0);
-        assert!(space.take(100));
-        assert!(!space.take(100), "would touch the reserve");
+        space.measured(300 * MIB, 0);
+        assert!(space.take(100 * MIB));
+        assert!(!space.take(100 * MIB), "would touch the reserve");
         assert!(space.is_full());
-        space.measured(165, 0);
+        space.measured(165 * MIB, 0);
         assert!(space.is_full(), "too little came back");
-        space.measured(300, 100);
-        assert!(space.take(40));
+        space.measured(300 * MIB, 100 * MIB);
+        assert!(space.take(40 * MIB));
         space.exhausted();
         assert!(!space.take(1));
+        let without_reserve = Space::new(0);
+        without_reserve.measured(3 * MIB, 0);
+        assert!(without_reserve.is_full(), "too little to begin with");
+        without_reserve.measured(5 * MIB, 0);
+        assert!(without_reserve.take(5 * MIB));
     }
 }

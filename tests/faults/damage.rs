@@ -174,3 +174,20 @@ fn both_checkpoints_damaged() -> Outcome {
         broker.stop()
     })
 }
+
+#[test]
+fn a_lost_identity() -> Outcome {
+    suite::run(Cost::Light, || {
+        let mut broker = start(Vec::new())?;
+        broker.stop()?;
+        let file = broker.data_dir().join("meta.properties");
+        let identity = std::fs::read(&file)?;
+        std::fs::remove_file(&file)?;
+        refused(&mut broker.command()?, ENVIRONMENT, &["meta.properties is missing", "millrace.shards"])?;
+        std::fs::write(&file, identity)?;
+        broker.start_again()?;
+        let records = Wire::connect(&broker.bootstrap())?.read_all(TOPIC, 0, 0)?;
+        wire::expect(&records, 0..BATCHES * BATCH, RECORD_BYTES)?;
+        broker.stop()
+    })
+}

@@ -134,7 +134,7 @@ settings! {
         /// Records of a partition after which a flush is forced. The default 1 answers every acks=all and acks=1 after its flush; a larger value acknowledges from memory, as Apache Kafka does.
         log_flush_interval_messages: i64 = 1,
             Spec::kafka("log.flush.interval.messages").topic("flush.messages").at_least(1).example("1");
-        /// Longest time that an acknowledged record may stay unflushed, where log.flush.interval.messages is above 1; unset means no limit.
+        /// Accepted for Apache Kafka's sake, without effect: a flush always follows at once, whether or not the acknowledgement waits for it.
         log_flush_interval_ms: Option<i64> = None,
             Spec::kafka("log.flush.interval.ms").topic("flush.ms").at_least(0).unit(Unit::Milliseconds).example("\"1s\"");
         /// Size of one journal file; each shard writes its files in turn.

@@ -2,7 +2,7 @@
 //!
 //! Owns: the buffer of a connection, the check of announced sizes, the memory that a frame in arrival is charged for.
 //! Invariants:
-//! I1 memory is taken and charged for bytes that arrive, never for an announced size: the buffer grows with what is in it.
+//! I1 memory is taken and charged for bytes that arrive, never for an announced size: the buffer at most doubles.
 //! I2 a frame that is handed out is charged in full, until its permits are dropped; one that is larger than the shard's whole
 //!    budget is charged the budget, so that it passes alone.
 
@@ -17,8 +17,6 @@ use std::time::Duration;
 const READ_LEN: usize = 8 * 1024;
 /// With less room than this the buffer is made anew.
 const READ_LEN_MIN: usize = 1024;
-/// The most that the buffer grows by.
-const STEP_LEN: usize = 256 * 1024;
 /// Bytes of a frame in arrival that need not be charged before it is whole.
 const UNCHARGED_LEN_MAX: usize = 16 * 1024;
 /// A frame may stand still for this long.
@@ -125,18 +123,26 @@ impl FrameReader {
                     if arrived > charge.len + UNCHARGED_LEN_MAX {
                         self.charge(&mut charge, arrived, arrival).await;
                     }
-                    (4 + len - arrived).min(arrived.clamp(READ_LEN, STEP_LEN))
+                    (4 + len - arrived).min(arrived.max(READ_LEN))
                 }
-                None => 4,
+                None => READ_LEN,
             };
-            if self.buffer.capacity() - arrived < room.max(READ_LEN_MIN) {
-                self.buffer.reserve(room.max(READ_LEN));
+            if self.buffer.capacity() - arrived < room.min(READ_LEN_MIN) {
+                self.grow((arrived + room).max(READ_LEN));
             }
             if self.half.read(&mut self.buffer).await? == 0 {
                 return Err(ReadEnd::Closed);
             }
             touched();
         }
+    }
+
+    /// A buffer of exactly so many bytes: one that doubles would hold up to twice what is in it, for as long as a batch of it is
+    /// in the cache.
+    fn grow(&mut self, capacity: usize) {
+        let mut larger = BytesMut::with_capacity(capacity);
+        larger.extend_from_slice(&self.buffer);
+        self.buffer = larger;
     }
 
     /// Charges the frame for `len` bytes in all.

@@ -54,6 +54,16 @@ pub enum IdentityError {
         /// What to do.
         cure: &'static str,
     },
+    /// There is data, but not the file that says whose.
+    #[error(
+        "{} is missing beside the data of an earlier start; put it back, or write it anew: the lines version=1, \
+         cluster.id, node.id, millrace.layout.version=1 and millrace.shards (as many as there are directories shard-*)",
+        path.display()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is not ours, or newer.
     #[error("{} has no usable {key}: it was written by another program or by a newer release", path.display())]
     Unusable {
@@ -75,6 +85,10 @@ impl Identity {
         if disk::exists(&path).await {
             let text = disk::read_file(&path).await.map_err(io("reading"))?;
             return Identity::parse(&String::from_utf8_lossy(&text), &path)?.check(config, shard_count, path);
+        }
+        // Its data cannot be another node's by mistake, nor be split over another number of shards.
+        if disk::exists(&config.data_dir.join("shard-0")).await {
+            return Err(IdentityError::Missing { path });
         }
         let cluster_id = config.cluster_id.clone().unwrap_or_else(|| new_uuid().to_string());
         let identity = Identity { cluster_id, node_id: config.node_id, shard_count };

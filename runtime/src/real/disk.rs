@@ -91,6 +91,8 @@ impl RealFile {
             if fresh.len() == len {
                 return Ok(Bytes::copy_from_slice(fresh));
             }
+            // Exactly, and not by doubling: what is read may stay for long.
+            gathered.reserve(missing);
             gathered.extend_from_slice(fresh);
             next += fresh.len() as u64;
             missing -= fresh.len();

@@ -171,8 +171,8 @@ fn how_to_connect(bootstrap: &str) -> String {
     format!(
         "\
 Connect:
-  kcat     echo hello | kcat -b {bootstrap} -t {TOPIC} -P
-           kcat -b {bootstrap} -t {TOPIC} -C -o end
+  kcat     echo hello | kcat -b {bootstrap} -t hello -P
+           kcat -b {bootstrap} -t hello -C -o beginning
   Java     props.put(\"bootstrap.servers\", \"{bootstrap}\");   // org.apache.kafka:kafka-clients, any version from 2.1
            kafka-console-consumer.sh --bootstrap-server {bootstrap} --topic {TOPIC}
   Python   from confluent_kafka import Producer             # pip install confluent-kafka

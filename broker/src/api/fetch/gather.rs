@@ -28,6 +28,8 @@ const WAITED_BYTES_MAX: usize = 1 << 20;
 const LEAST_BYTES: u64 = 64 * 1024;
 /// How long a fetch waits for memory.
 const MEMORY_WAIT_MAX: Duration = Duration::from_millis(200);
+/// How long a fetch waits for the memory of a batch that is larger than was free, its turn included.
+const LARGE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What the client asked for.
 #[derive(Debug, Clone, Copy)]
@@ -73,14 +75,10 @@ pub(super) async fn gather(
         gather.wait(share.min(WAITED_BYTES_MAX.max(bytes_min)), bytes_min, limits.until).await;
     }
     gather.cut(budget);
-    // One batch may be larger than what was reckoned with.
-    let fits = charge.resize(gather.bytes() as u64);
-    if !fits {
-        gather.cut_all();
-        charge.resize(0);
-    }
-    shard.starved_of_fetch_memory(!fits);
-    held.add(charge);
+    let charge =
+        if charge.resize(gather.bytes() as u64) { Some(charge) } else { gather.read_large(charge).await };
+    shard.starved_of_fetch_memory(charge.is_none());
+    charge.into_iter().for_each(|charge| held.add(charge));
     gather.parts
 }
 
@@ -165,6 +163,23 @@ impl Gather {
             }
             next.push(at);
         }
+    }
+
+    /// Reads anew what was larger than reckoned with, a batch above all: nothing is held while it waits for memory, in turn with
+    /// others. Empty if its turn does not come.
+    async fn read_large(&mut self, charge: Permit) -> Option<Permit> {
+        let bytes = self.bytes();
+        self.cut_all();
+        drop(charge);
+        let memory = self.shard.fetch_memory.clone();
+        let mut charge = time::timeout(LARGE_WAIT_MAX, memory.acquire(bytes as u64)).await.ok()?;
+        self.read((bytes / self.owned.len().max(1)).max(1)).await;
+        self.cut(bytes);
+        if charge.resize(self.bytes() as u64) {
+            return Some(charge);
+        }
+        self.cut_all();
+        None
     }
 
     fn start(
