@@ -4,22 +4,20 @@
 //! what goes is what had to; producers know their last batch. `STORAGE_SEEDS=from..to` runs others.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use protocol::record::{BatchHeader, Builder, Codec, Producer, RecordIter, split_batches};
 use runtime::random::below;
-use runtime::shard::Seed;
-use runtime::sim::{NodeId, Sim, SimConfig};
 
+use super::lives::{self, lock};
 use super::rig;
 use crate::{
     AppendError, CleanupPolicy, Log, LogConfig, ProducerCheck, ReadError, Storage, StorageConfig,
     StorageError,
 };
 
-const NODE: NodeId = NodeId(0);
 const KEYS: u64 = 40;
 
 /// Key and value.
@@ -39,8 +37,14 @@ struct Model {
 
 type Shared = Arc<Mutex<Model>>;
 
-fn lock(model: &Shared) -> MutexGuard<'_, Model> {
-    model.lock().expect("no test task panics with the lock held")
+impl lives::Model for Model {
+    fn lives(&self) -> u64 {
+        self.lives
+    }
+
+    fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
 }
 
 fn config() -> StorageConfig {
@@ -235,50 +239,24 @@ async fn fetch(log: &Log, model: &Shared) {
     assert_complete(&lock(model), from, next, &pairs(chunks));
 }
 
+const COURSE: lives::Course = lives::Course {
+    before_ms: 2500,
+    room_bytes: 100_000,
+    after: Duration::from_millis(400),
+    after_step: Duration::from_micros(1),
+};
+
 fn run_seed(seed: u64) -> Option<f64> {
-    let sim = Sim::new(seed, SimConfig { disk_capacity_bytes: 8 << 20, ..SimConfig::default() });
     let model = Shared::default();
-    let main = {
-        let model = Arc::clone(&model);
-        move |_: Seed<()>| live(Arc::clone(&model))
-    };
-    sim.start_node::<(), _, _>(NODE, 1, main);
-    let mut entropy = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = move |n: u64| {
-        entropy = entropy.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (entropy >> 33) % n
-    };
-    for _ in 0..6 {
-        sim.run_for(Duration::from_millis(20 + next(2500)));
-        match next(8) {
-            0 => sim.disk(NODE).fail_next_sync(),
-            1 => sim.disk(NODE).set_capacity(sim.disk(NODE).used_bytes() + next(100_000)),
-            _ => {}
-        }
-        sim.run_for(Duration::from_micros(next(400_000)));
-        if sim.is_running(NODE) {
-            if next(3) == 0 { sim.kill(NODE) } else { sim.crash(NODE) }
-        }
-        sim.disk(NODE).set_capacity(8 << 20);
-        sim.restart(NODE);
-        assert!(lock(&model).error.is_none(), "seed {seed}: {:?}", lock(&model).error);
-    }
-    let before = lock(&model).lives;
-    sim.run_until(Duration::from_secs(20), || lock(&model).lives > before);
-    let model = lock(&model);
-    assert!(model.error.is_none(), "seed {seed}: {:?}", model.error);
-    model.smallest_share
+    lives::run(seed, &COURSE, &model, live);
+    lock(&model).smallest_share
 }
 
 #[test]
 #[expect(clippy::print_stdout, reason = "a seed that fails by a panic must be known")]
 fn the_last_record_of_each_key_survives() {
-    let seeds = std::env::var("STORAGE_SEEDS").ok().and_then(|range| {
-        let (from, to) = range.split_once("..")?;
-        Some(from.parse().ok()?..to.parse().ok()?)
-    });
     let mut smallest = 1.0_f64;
-    for seed in seeds.unwrap_or(0..10) {
+    for seed in lives::seeds(0..10) {
         println!("seed {seed}");
         smallest = smallest.min(run_seed(seed).unwrap_or(1.0));
     }

@@ -4,16 +4,15 @@
 //! producers are known exactly; votes and deletions that were acknowledged hold. `STORAGE_SEEDS=from..to` runs others.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use protocol::Uuid;
 use protocol::record::{BatchHeader, Producer};
 use runtime::random::below;
-use runtime::shard::Seed;
-use runtime::sim::{NodeId, Sim, SimConfig};
 
+use super::lives::{self, lock};
 use super::rig;
 use crate::producer::Producers;
 use crate::test_batches;
@@ -21,7 +20,6 @@ use crate::{
     AppendError, Log, LogConfig, PartitionId, ProducerCheck, Storage, StorageConfig, StorageError, Vote,
 };
 
-const NODE: NodeId = NodeId(0);
 const PRODUCERS: u64 = 3;
 
 /// What the storage is to hold.
@@ -61,8 +59,14 @@ impl ModelLog {
 
 type Shared = Arc<Mutex<Model>>;
 
-fn lock(model: &Shared) -> MutexGuard<'_, Model> {
-    model.lock().expect("no test task panics with the lock held")
+impl lives::Model for Model {
+    fn lives(&self) -> u64 {
+        self.restarts
+    }
+
+    fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
 }
 
 fn config() -> StorageConfig {
@@ -339,53 +343,25 @@ async fn delete(storage: &Storage, id: PartitionId, model: &Shared) -> Result<()
     Ok(())
 }
 
-/// One seed: lives that end in a power cut, a kill, a failed flush or a full disk. Returns what was acknowledged, and a hash.
+const COURSE: lives::Course = lives::Course {
+    before_ms: 1500,
+    room_bytes: 300_000,
+    after: Duration::from_millis(1200),
+    after_step: Duration::from_millis(1),
+};
+
+/// Runs one seed. Returns what was acknowledged, and a hash.
 fn run_seed(seed: u64) -> (u64, u64) {
-    let sim = Sim::new(seed, SimConfig { disk_capacity_bytes: 8 << 20, ..SimConfig::default() });
     let model = Shared::default();
-    let main = {
-        let model = Arc::clone(&model);
-        move |_: Seed<()>| live(Arc::clone(&model))
-    };
-    sim.start_node::<(), _, _>(NODE, 1, main);
-    let mut entropy = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = move |n: u64| {
-        entropy = entropy.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (entropy >> 33) % n
-    };
-    for _ in 0..6 {
-        sim.run_for(Duration::from_millis(20 + next(1500)));
-        match next(8) {
-            0 => sim.disk(NODE).fail_next_sync(),
-            1 => sim.disk(NODE).set_capacity(sim.disk(NODE).used_bytes() + next(300_000)),
-            _ => {}
-        }
-        sim.run_for(Duration::from_millis(next(1200)));
-        if sim.is_running(NODE) {
-            if next(3) == 0 { sim.kill(NODE) } else { sim.crash(NODE) }
-        }
-        sim.disk(NODE).set_capacity(8 << 20);
-        sim.restart(NODE);
-        if let Some(error) = &lock(&model).error {
-            panic!("seed {seed}: {error}");
-        }
-    }
-    let before = lock(&model).restarts;
-    sim.run_until(Duration::from_secs(20), || lock(&model).restarts > before);
-    let model = lock(&model);
-    assert!(model.error.is_none(), "seed {seed}: {:?}", model.error);
-    (model.acknowledged, sim.trace_hash())
+    let sim = lives::run(seed, &COURSE, &model, live);
+    (lock(&model).acknowledged, sim.trace_hash())
 }
 
 #[test]
 #[expect(clippy::print_stdout, reason = "a seed that fails by a panic must be known")]
 fn nothing_acknowledged_is_lost() {
-    let seeds = std::env::var("STORAGE_SEEDS").ok().and_then(|range| {
-        let (from, to) = range.split_once("..")?;
-        Some(from.parse().ok()?..to.parse().ok()?)
-    });
     let mut acknowledged = 0;
-    for seed in seeds.unwrap_or(0..60) {
+    for seed in lives::seeds(0..60) {
         println!("seed {seed}");
         acknowledged += run_seed(seed).0;
     }
