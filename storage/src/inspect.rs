@@ -274,10 +274,7 @@ fn place_of(damage: &Damage, broken: &BTreeMap<u64, (PathBuf, u64)>, dir: &Path)
     if let Some((_, place)) = broken.range(damage.first..=damage.last).next() {
         return place.clone();
     }
-    match damage.after {
-        Some(block) => (files::path_of(dir, block.slot), block.position + block.block_bytes()),
-        None => (dir.to_owned(), 0),
-    }
+    damage.place(dir)
 }
 
 fn read_payload(path: &Path, header: &BlockHeader) -> io::Result<Bytes> {

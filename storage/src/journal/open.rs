@@ -13,7 +13,7 @@ use crate::error::StorageError;
 use crate::failure::Failure;
 use crate::journal::block::{self, BLOCK_BYTES, BlockHeader, Found, HEADER_BYTES, JournalIdentity};
 use crate::journal::entry::Entry;
-use crate::journal::files::{self, Files, JournalFile, UsedFile};
+use crate::journal::files::{Files, JournalFile, UsedFile};
 use crate::journal::order::{self, Known, Order};
 use crate::journal::writer::{Journal, Position};
 use crate::sabotage::{self, Sabotage};
@@ -201,10 +201,7 @@ fn judge(config: &StorageConfig, files: &Files, order: &mut Order) -> Result<Vec
     if config.repair {
         return Ok(order.damage.iter().map(|damage| order::describe(damage, order.last_sequence)).collect());
     }
-    let (path, position) = match first.after {
-        Some(block) => (files::path_of(files.dir(), block.slot), block.position + block.block_bytes()),
-        None => (files.dir().to_owned(), 0),
-    };
+    let (path, position) = first.place(files.dir());
     Err(StorageError::corrupt(&path, position, order::describe(&first, order.last_sequence)))
 }
 

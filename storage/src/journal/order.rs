@@ -5,7 +5,10 @@
 //! 2. Nothing that was durable is left out without being named in [`Order::damage`].
 //! 3. A block that a later one repeats may be missing: it was read at a start before, but may never have been durable.
 
+use std::path::{Path, PathBuf};
+
 use crate::journal::block::BlockHeader;
+use crate::journal::files;
 
 /// What the checkpoint knows of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +41,16 @@ pub(crate) struct Damage {
     pub(crate) last: u64,
     /// The block before it, behind which the damaged one is expected.
     pub(crate) after: Option<BlockHeader>,
+}
+
+impl Damage {
+    /// File and position where the damaged block is expected, in the journal's directory; the directory if none comes before.
+    pub(crate) fn place(&self, dir: &Path) -> (PathBuf, u64) {
+        match self.after {
+            Some(block) => (files::path_of(dir, block.slot), block.position + block.block_bytes()),
+            None => (dir.to_owned(), 0),
+        }
+    }
 }
 
 /// Orders the valid blocks of all files. `misplaced` are sequences of valid blocks in a wrong place.
