@@ -151,8 +151,7 @@ impl Connection {
     pub(super) async fn serve(&self, shard: &Rc<Shard>, stream: TcpStream) {
         let (read, write) = stream.into_split();
         let frame_len_max = usize::try_from(shard.config.socket_request_max_bytes).unwrap_or(0);
-        let memory_len = usize::try_from(shard.request_memory_total()).unwrap_or(usize::MAX);
-        let reader = FrameReader::new(read, shard.request_memory.clone(), memory_len, frame_len_max);
+        let reader = FrameReader::new(read, shard.request_memory.clone(), frame_len_max);
         let mut writing = pin!(self.write_responses(shard, write));
         let reading = pin!(self.read_requests(shard, reader));
         // The writer ends when a response asks for it or a write fails. If the reader ends first, what is in flight is still

@@ -81,7 +81,6 @@ pub(super) struct FrameReader {
     half: ReadHalf,
     buffer: BytesMut,
     memory: Permits,
-    memory_len: usize,
     frame_len_max: usize,
 }
 
@@ -93,14 +92,9 @@ struct Charge {
 }
 
 impl FrameReader {
-    /// `memory` has `memory_len` permits in all, one for each byte.
-    pub(super) fn new(
-        half: ReadHalf,
-        memory: Permits,
-        memory_len: usize,
-        frame_len_max: usize,
-    ) -> FrameReader {
-        FrameReader { half, buffer: BytesMut::new(), memory, memory_len, frame_len_max }
+    /// `memory` has a permit for each byte.
+    pub(super) fn new(half: ReadHalf, memory: Permits, frame_len_max: usize) -> FrameReader {
+        FrameReader { half, buffer: BytesMut::new(), memory, frame_len_max }
     }
 
     /// The next frame. `touched` is called whenever bytes arrive.
@@ -147,7 +141,7 @@ impl FrameReader {
 
     /// Charges the frame for `len` bytes in all.
     async fn charge(&self, charge: &mut Charge, len: usize, arrival: &Arrival) {
-        let len = len.min(self.memory_len);
+        let len = len.min(usize::try_from(self.memory.capacity()).unwrap_or(usize::MAX));
         if len <= charge.len {
             return;
         }

@@ -46,10 +46,8 @@ pub struct Shard {
     pub request_memory: Permits,
     /// Memory for what fetches read.
     pub fetch_memory: Permits,
-    fetch_memory_total: u64,
     /// Since when fetches have found none.
     fetch_starved_since: Cell<Option<Instant>>,
-    request_memory_total: u64,
     /// What this shard counts.
     pub metrics: ShardMetrics,
     /// Its connections.
@@ -92,15 +90,13 @@ impl Shard {
         if let Ok(limit) = u64::try_from(config.queued_max_request_bytes) {
             request_memory = request_memory.min(limit / u64::from(count.max(1))).max(1);
         }
-        let fetch_memory_total = memory - memory / 100 * REQUEST_MEMORY_PERCENT;
+        let fetch_memory = memory - memory / 100 * REQUEST_MEMORY_PERCENT;
         Rc::new(Shard {
             id,
             count,
             request_memory: Permits::new(request_memory),
-            fetch_memory: Permits::new(fetch_memory_total),
-            fetch_memory_total,
+            fetch_memory: Permits::new(fetch_memory),
             fetch_starved_since: Cell::new(None),
-            request_memory_total: request_memory,
             metrics: ShardMetrics::default(),
             connections: Connections::new(connection_limits(&config, count)),
             coordinators: Coordinators::default(),
@@ -125,11 +121,6 @@ impl Shard {
         })
     }
 
-    /// Permits of `fetch_memory` in all.
-    pub(crate) fn fetch_memory_total(&self) -> u64 {
-        self.fetch_memory_total
-    }
-
     /// Tells whether the last fetch found no memory.
     pub(crate) fn starved_of_fetch_memory(&self, starved: bool) {
         let since = self.fetch_starved_since.get().filter(|_| starved);
@@ -139,11 +130,6 @@ impl Shard {
     /// For how long fetches have found no memory.
     pub(crate) fn fetch_starved_for(&self) -> Option<Duration> {
         self.fetch_starved_since.get().map(|since| since.elapsed())
-    }
-
-    /// Permits of `request_memory` in all.
-    pub(crate) fn request_memory_total(&self) -> u64 {
-        self.request_memory_total
     }
 
     /// The metadata that this shard knows.

@@ -63,6 +63,11 @@ impl Permits {
         Some(Permit { state: Rc::clone(&self.0), count })
     }
 
+    /// Permits in all.
+    pub fn capacity(&self) -> u64 {
+        self.0.capacity
+    }
+
     /// Permits free now.
     pub fn available(&self) -> u64 {
         self.0.available.get()

@@ -85,7 +85,7 @@ pub(super) async fn gather(
 /// The permit for what a fetch may read; `None` if nothing is free for long.
 async fn charge(shard: &Shard, bytes_max: usize) -> Option<Permit> {
     let memory = &shard.fetch_memory;
-    let part = (memory.available() / 4).clamp(LEAST_BYTES, (shard.fetch_memory_total() / 4).max(LEAST_BYTES));
+    let part = (memory.available() / 4).clamp(LEAST_BYTES, (memory.capacity() / 4).max(LEAST_BYTES));
     let budget = u64::try_from(bytes_max).unwrap_or(u64::MAX).min(part);
     if let Some(permit) = memory.try_acquire(budget) {
         return Some(permit);
